@@ -91,6 +91,10 @@ _OF_ALL: Final[Mapping[str, Rule]] = {
 """Rules of the arguments that every construct has."""
 
 
+RULES_OF: Final[dict[str, Mapping[str, Rule]]] = {}
+"""Rules of the arguments of each construct that is imported, by the construct's name; the reference shows them."""
+
+
 def checked_arguments(
     construct: str, rules: Mapping[str, Rule], *, options: Collection[str] = ()
 ) -> Callable[[F], F]:
@@ -101,7 +105,7 @@ def checked_arguments(
         rules: rules of arguments by name, besides those of `scope` and `id_`.
         options: names of further arguments, which the construct checks itself.
     """
-    every_rule = {**_OF_ALL, **rules}
+    every_rule = RULES_OF[construct] = {**_OF_ALL, **rules}
 
     def decorate(function: F) -> F:
         parameters = dict([*signature(function).parameters.items()][1:])  # without self, or cls

@@ -288,7 +288,114 @@ class EventStore(Store):
             watch: whether to make alarms and a dashboard.
             python: Python version of the functions.
             architecture: processor of the functions; None for ARM.
-            options: settings, as docs/deploy.md explains them.
+            retain: whether tables and buckets are kept when their stacks are deleted.
+            deletion_protection: whether tables and stacks refuse to be deleted.
+            recovery_days: days back to which tables can be restored, to any second; 0 turns this off.
+            boto3: `runtime` uses the boto3 that Lambda provides. `tested` adds a layer of 17 MB with the version of
+                the tests.
+            billing: `provisioned` scales tables between the minimum and the maximum below, starting at the minimum.
+                When you switch to it, first raise the minimum to what the table needs, and lower it a day later.
+            min_read_units, min_write_units: with `provisioned` billing, the minimum of each table.
+            max_read_units, max_write_units: maximum of units a second of each table. 0 means the limit of the
+                account.
+            warm_read_units, warm_write_units: units a second that each table and index accepts immediately, for a
+                single payment. 0 means what DynamoDB gives a new table: 12,000 and 4,000. Set them before a launch
+                or an import. You can raise them or remove them, but not lower them.
+            log_days: number of days that logs are kept, one of the values that CloudWatch accepts.
+            log_kms_key: key for logs, or its ARN. Its policy must let CloudWatch Logs use it.
+            log_level: lowest level that functions log.
+            access_logs: whether each request is logged in a line, which names the route and never the stream.
+            access_log_class: with `infrequent`, only Logs Insights can read the access logs. `standard` costs twice
+                as much, and CloudWatch can also tail, filter and forward them.
+            requests_per_second, burst: limits of the API as a whole. Requests above them are answered with 429.
+            route_limits: limits of single routes, in requests a second and as bursts, such as `{"GET
+                /feed/{partition}": 20}`.
+            max_upload_bytes: largest upload to the bucket in bytes, at most 1 GiB.
+            event_schemas: path of a file that `epochal schema` has printed. The HTTP API then accepts only events
+                that conform to it.
+            unchecked_events: whether the HTTP API accepts events that have no schema (`take`) or not (`refuse`).
+            keep: how many events the streams of a category keep, such as `["Visit:100", "Log:30d",
+                "Trace:100:30d"]`.
+            feed_wait_seconds: longest time in seconds that a reader may wait at the tail of the feed (`wait`), 0 to
+                20.
+            feed_window_seconds: time in seconds for which the indexer gathers appends before it writes them, 0 to
+                300. A longer window makes the feed later, and cheaper with few appends or many shards.
+            feed_batch_size: largest number of appends that the indexer receives at a time, 1 to 10,000, like
+                Propulsion's `--batchSize`. Lambda ends a batch at 6 MB.
+            feed_kinesis_shards: shards of a Kinesis stream, 0 to 200, 11 dollars a month each. Not available for
+                `existing_*` tables or on the embedded AWS.
+            reserved_concurrency: number of concurrent invocations that are reserved for a function, which is also
+                its maximum. At least 100 of the account must remain unreserved.
+            kms_key: key for tables and buckets, or its ARN; empty for keys that AWS owns. The stack must name its
+                region.
+            queue_kms_key: key for the queues of reactions and timers, or its ARN. Its policy must let SNS use it.
+                Not available on the embedded AWS.
+            environment_kms_key: key for the functions' environment variables, or its ARN. Not available on the
+                embedded AWS.
+            replica_region: second region, with a replica of every table for reads and failover. Deploy this change
+                by itself. Not available with `existing_…` tables or on the embedded AWS.
+            replica_kms_key: ARN of your key in the second region, for the replicas. Required together with
+                `kms_key`.
+            jwt_issuer, jwt_audience, jwt_scopes: issuer and audiences of tokens that are accepted instead of
+                signatures, and for each scope of the API the issuer's scopes of which a token must carry one.
+            tips_partitions, journal_partitions, dcb_partitions, pages_partitions: partitions of the feed of tips,
+                aggregates, tags in Sekiban's tables, and streams. A reaction handles some 600 events a second in
+                each partition. Do not change this on a running store: a deployment with another number is refused.
+                First rebuild the index, and give every reaction a new name, so that it begins anew.
+            alarm_topic: SNS topic to which alarms are sent, or its ARN.
+            latency_ms: milliseconds, at most 25,000: if the slowest hundredth of appends or of reads takes longer
+                for three of five minutes, an alarm goes off. 0 means that there is no such alarm.
+            aggregate_types: types of aggregates that the API serves, such as `["order", "user-account"]`. A type
+                with a `-` cannot be removed again.
+            journal_shards: number of shards of aggregates' keys, as event-store-adapter's libraries have them.
+                Fixed once something is stored.
+            journal_keys, journal_serializer: library of event-store-adapter whose keys and payloads aggregates
+                have. Fixed once something is stored.
+            equinox: whether Equinox applications use the table of tips too. Set it before the first append by
+                Epochal.
+            calving: when events are moved out of a Tip. `cost` moves them when that is cheapest, `fixed` at the
+                limits below. `auto` means `fixed` with `equinox`, and `cost` otherwise.
+            calving_max_bytes: with fixed `calving`, number of bytes of events above which they are moved out of the
+                Tip, like Equinox's `tipMaxBytes`.
+            calving_max_events: with fixed `calving`, number of events above which they are moved out of the Tip,
+                like `tipMaxEvents`. 0 means any number.
+            tagged_types: types of tagged events that queries may name without a tag, such as `["NameClaimed"]`.
+                Each event of these types costs two more write units. Decide before the first event.
+            tagged_everything: the same for all tagged events: `Query.all()`, `GET /events` without a tag and `GET
+                /events/count`. All appends then compete with each other, which limits them to some 40 to 70 a
+                second, according to a model.
+            type_heads: whether conditions in Sekiban's tables may be by type alone, or over everything. All appends
+                then compete with each other. Decide before the first event.
+            write_shards: number of shards of the index of all events in Sekiban's tables, 1 to 1,000. Each accepts
+                about 1,000 write units a second. Never lower it.
+            service: tenant in Sekiban's tables: 1 to 64 lower-case letters, digits and hyphens. Fixed once
+                something is stored.
+            snapshot_copies, snapshot_ttl_days: number of older snapshots of an aggregate that are kept, at most
+                1,000, and number of days after which further ones expire. With 0 days they are deleted immediately.
+            layouts: names of the layouts that are deployed, such as `["pages", "tips"]`; by default `["pages"]`,
+                and None for all. Routes of the others answer 404. You can add a layout at any time.
+            archive: whether there are tables that keep what is pruned. To turn it on again, first name the retained
+                ones by `existing_…`.
+            infrequent_access: tables, such as `["streams"]`, whose storage costs 60 % less and whose requests cost
+                a quarter more. Use it for data that is kept for years. It may change twice in 30 days.
+            state_inline_bytes: size in bytes above which the compressed state of a projection is stored in the
+                bucket, at most 300,000.
+            consistent_reads: whether `GET /dcb/events/{id}` and `GET /dcb/tags/{tag}` are strongly consistent.
+                Without strong consistency they cost half.
+            retries: number of times that the functions of the API retry a request to a table within 25 seconds, 0
+                to 100, before they answer 503.
+            carrier: client that sends the functions' requests to DynamoDB. `boto3` uses three times the CPU. With a
+                proxy, or with something that traces or mocks boto3's clients, `light` falls back to `boto3`, and
+                the log says so.
+            read_models: whether there is a table for read models. To turn it on again, name the retained one by
+                `existing_read_models`.
+            timers: whether there are timers: their table, and the function that fires them. To turn it on again,
+                name the retained table by `existing_timers`.
+            existing_tips, existing_index, existing_journal, existing_snapshot, existing_events, existing_tags,
+                existing_streams, existing_projection_states, existing_archive, existing_streams_archive,
+                existing_read_models, existing_timers, existing_bucket: ARN of an existing table that is used and
+                not managed, by kind: the ARN of the table's stream where the kind needs one, else the table's.
+                `existing_bucket` is the name of a bucket.
 
         Raises:
             BadSetting: an option breaks its rule.

@@ -1,7 +1,7 @@
 """Settings of a store by name, for editors and type checkers.
 
-docs/deploy.md explains each. Values obey the same rules as in `cdk.json`, except values that CDK knows only at
-deployment: the ARN of a key or topic of the same app.
+The docstring of `EventStore` describes each. Values obey the same rules as in `cdk.json`, except values that CDK knows
+only at deployment: the ARN of a key or topic of the same app.
 """
 
 from __future__ import annotations

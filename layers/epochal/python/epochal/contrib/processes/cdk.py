@@ -73,12 +73,23 @@ class Process(Construct):
             handler: `module:process` in that folder, a class with the decorator; or `module.function`, where
                 `function = lambda_handler(process)`.
             name: name of the process, as in its decorator; read from there if it is not given.
+            memory_mb: memory of each of the two functions in MB, and with it its share of a CPU.
+            timeout_seconds: timeout of one invocation. One call of the process must end within a fifth of it.
+            batch_size: most wake-ups of one invocation, at most 10, whose partitions run one after another.
+            max_receives: number of failures after which a wake-up moves to the dead-letter queue and raises an alarm.
+            schedule_minutes: interval at which every partition is woken in case a notice was lost.
             environment: further environment variables, for the targets of outputs.
             permissions: permissions that these targets need.
-            more: further arguments of both reactions, as for `Reaction`.
+            read_models: names of the read models that the process makes; the stage must have their table.
+            more_layers: layers besides the library's.
+            reserved_concurrency: concurrent invocations reserved for each function, and its limit; None for none.
+            network: VPC that the functions run in, for example to reach a database; None for Lambda's own network.
+            python, architecture: Python version and processor of the functions; None for the store's.
 
         Raises:
-            BadSetting, InstallerFailed: as `Reaction`.
+            BadSetting: an argument breaks its rule, the name is taken by another reaction to the store, or the code
+                does not exist.
+            InstallerFailed: pip found no wheels of a required package for that Python and processor.
         """
         super().__init__(scope, id_)
         name = declared_name(Path(entry).resolve(), handler, name, "process")

@@ -87,6 +87,13 @@ class Webhook:
     ) -> None:
         """Make the recipient for an HTTPS address, after checking the address and the header.
 
+        Args:
+            address: URL that begins with `https://`.
+            sign_with: secret with which requests are signed according to Standard Webhooks: base64 of 24 to 64 bytes,
+                with or without the prefix `whsec_`. None for unsigned requests.
+            authorization: secret that is the whole value of a header, such as `Bearer …`; None for no such header.
+            header: name of that header.
+
         Raises:
             BadSetting: the address does not begin with `https://`, or a request cannot have the header.
         """

@@ -26,7 +26,9 @@ class SubjectKeys(Construct):
     """Construct with the table of subjects' keys and the forget log.
 
     Both are kept and protected as the other tables of the store are, but the table of keys has no point-in-time
-    recovery.
+    recovery. The construct makes no KMS key: the one that wraps the subjects' keys (`open_subjects(…, kms_key=…)`) is
+    yours, and you allow its use (`key.grant(role, "kms:GenerateDataKey", "kms:Decrypt")`). If the store has a
+    `kms_key`, it also encrypts the two tables, and the grants include it.
 
     Attributes:
         keys: the table of subjects' keys.
