@@ -1,6 +1,6 @@
 // Signs requests with the client in TypeScript at a given moment, and prints the headers that are added.
 //
-//     node typescript_signatures.mjs <client> < [{"method", "url", "headers", "body", "credentials", "region", …}, …]
+//     node typescript_signatures.mjs <client> < [{"method": …, "url": …, "credentials": …, …}, …]
 
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
@@ -8,7 +8,8 @@ import { pathToFileURL } from "node:url";
 const { signedHeaders } = await import(new URL("sigv4.js", pathToFileURL(process.argv[2])).href);
 
 const signed = [];
-for (const { method, url, headers, body, credentials, region, service, moment } of JSON.parse(await text(process.stdin))) {
+for (const entry of JSON.parse(await text(process.stdin))) {
+  const { method, url, headers, body, credentials, region, service, moment } = entry;
   const request = { method, url: new URL(url), headers, body };
   signed.push(await signedHeaders(request, credentials, region, service, new Date(moment)));
 }
