@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from epochal.care.status import standings
 from epochal.errors import CorruptData, Unavailable
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.index.failed_runs import FailedRun
 from epochal.plan.ops import Op, Put
 from epochal.reactions.reactor import Reactor
-from epochal.reactions.steering import Groups, standing_view
+from epochal.reactions.steering import Groups, blocked_view, standing_view
 from tests.core.reactions.world import Told, World
 from tests.surfaces.hosting.test_deadlines import Alarms, Log
 from tests.surfaces.hosting.test_wakeups import Context, function, message
@@ -57,9 +58,10 @@ class Function:
         self.one.handle({"Records": records}, Context(seconds))  # type: ignore[arg-type]
 
 
-def blocked(world: World) -> list[FailedRun]:
-    """What is shown of partition 0."""
-    (shown,) = Groups(world.feeds.reader(world.feeds.streams)).standing("board")
+def blocked(world: World, seconds: int = 0) -> list[FailedRun]:
+    """What is shown of partition 0, so many seconds after the beginning."""
+    groups = Groups(world.feeds.reader(world.feeds.streams), now=lambda: seconds * SECOND)
+    (shown,) = groups.standing("board")
     return [*shown.blocked]
 
 
@@ -91,6 +93,29 @@ def test_a_run_that_a_stream_blocks_is_on_record_with_stream_cause_and_the_time_
             state="",
         )
     ]
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(8, True), (60, True), (69, False), (10**6, False)])
+def test_a_next_run_that_has_not_come_is_no_longer_expected(seconds: int, expected: bool) -> None:
+    world, one = failing("A-1")
+    one.run(message(0, 1, receives=3))
+    (run,) = blocked(world, seconds)
+    assert run.due == (one.now.told(8) if expected else "")
+    assert (blocked_view(run)["nextRun"] is not None) == expected
+    words = f"the next run is expected at {one.now.told(8)}"
+    if not expected:
+        words = f"no run has come since {one.now.told(8)}, when the next was expected: its process may have died"
+    assert run.words.endswith(words)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(8, True), (10**6, False)])
+def test_the_status_of_an_index_expects_no_run_that_has_not_come(seconds: int, expected: bool) -> None:
+    world, one = failing("A-1")
+    one.run(message(0, 1, receives=3))
+    (standing,) = standings(world.feeds.driver, "index", ["board"], now=lambda: seconds * SECOND)
+    (group,) = standing.groups
+    (run,) = group.blocked
+    assert bool(run.due) == expected
 
 
 def test_runs_that_fail_at_the_same_place_are_counted_from_the_first_on() -> None:
@@ -305,7 +330,8 @@ def test_of_a_group_that_is_deleted_no_failed_run_is_left() -> None:
 def test_a_failed_run_as_json_and_in_words() -> None:
     world, one = failing("A-1")
     one.run(message(0, 1, receives=2))
-    (shown,) = Groups(world.feeds.reader(world.feeds.streams)).standing("board")
+    groups = Groups(world.feeds.reader(world.feeds.streams), now=lambda: 0)
+    (shown,) = groups.standing("board")
     assert standing_view(shown)["blocked"] == [
         {
             "member": 0,
