@@ -7,7 +7,7 @@ from epochal.index.groups import group_stream, load
 from epochal.store.driver import Driver
 
 LAST = "2026-07-01T12:00:00.0000000+00:00"
-DUE = "2026-07-01T12:00:45.0000000+00:00"
+DUE = "2200-07-01T12:00:45.0000000+00:00"
 
 
 def block(driver: Driver, table: str, stream: str, group: str = "board", partition: int = 0) -> None:

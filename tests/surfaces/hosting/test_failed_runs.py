@@ -104,7 +104,9 @@ def test_a_next_run_that_has_not_come_is_no_longer_expected(seconds: int, expect
     assert (blocked_view(run)["nextRun"] is not None) == expected
     words = f"the next run is expected at {one.now.told(8)}"
     if not expected:
-        words = f"no run has come since {one.now.told(8)}, when the next was expected: its process may have died"
+        words = (
+            f"no run has come since {one.now.told(8)}, when the next was expected: its process may have died"
+        )
     assert run.words.endswith(words)
 
 

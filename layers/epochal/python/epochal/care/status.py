@@ -24,7 +24,7 @@ from epochal.index.series import read_series
 from epochal.index.tip import event_bytes
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.moments import from_unix_nanoseconds
+from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps
@@ -92,9 +92,10 @@ def standings(
 ) -> Iterator[PartitionStanding]:
     """Read the state of every partition on record, with the state of the named groups in it."""
     series = driver.run(read_series(table))
-    failures = driver.run(indexer_failures(table, series, from_unix_nanoseconds(now())))
+    moment = from_unix_nanoseconds(now())
+    failures = driver.run(indexer_failures(table, series, moment))
     for partition, epoch in series.reached():
-        standing = driver.run(_standing(table, partition, epoch, groups))
+        standing = driver.run(_standing(table, partition, epoch, groups, moment))
         yield replace(standing, indexer=failures.get(standing.source, ""))
 
 
@@ -129,7 +130,9 @@ def strayed(driver: Driver, table: str) -> Iterator[Finding]:
     names = sorted(groups)
     for partition, epoch in driver.run(read_series(table)).reached() if names else ():
         try:
-            standing = driver.run(_standing(table, partition, epoch, names))
+            standing = driver.run(
+                _standing(table, partition, epoch, names, from_unix_nanoseconds(time.time_ns()))
+            )
         except CorruptData:
             continue  # the walk of the chain reports it
         for group in standing.groups:
@@ -160,7 +163,9 @@ def _stray(item: Item) -> Finding:
     )
 
 
-def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -> Steps[PartitionStanding]:
+def _standing(
+    table: str, partition: int, epoch: int, groups: Collection[str], now: Ticks
+) -> Steps[PartitionStanding]:
     """Read the state of one partition, and of the named groups in it."""
     # The groups first: a chain only grows, so what is read of it afterwards reaches as far as any of them.
     states: dict[str, GroupState] = {}
@@ -171,7 +176,7 @@ def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -
     end, tip = yield from find_tail(table, partition, epoch)
     standing: list[GroupStanding] = []
     for group, state in states.items():
-        standing.append((yield from _group(table, partition, end, group, state)))
+        standing.append((yield from _group(table, partition, end, group, state, now=now)))
     return PartitionStanding(
         source=source_of(partition),
         partition=partition,
@@ -183,13 +188,13 @@ def _standing(table: str, partition: int, epoch: int, groups: Collection[str]) -
 
 
 def _group(
-    table: str, partition: int, end: Checkpoint, group: str, state: GroupState
+    table: str, partition: int, end: Checkpoint, group: str, state: GroupState, *, now: Ticks
 ) -> Steps[GroupStanding]:
     """The state of a group in a partition: how far it is behind the chain's end, and what blocks it."""
     behind = yield from _between(table, partition, state.checkpoint, end)
     blocked: tuple[FailedRun, ...] = ()
     if state.checkpoint < end:
-        blocked = yield from read_failed_runs(table, group, partition, state)
+        blocked = yield from read_failed_runs(table, group, partition, state, now)
     return GroupStanding(
         group=group,
         checkpoint=state.checkpoint,

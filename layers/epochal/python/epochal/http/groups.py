@@ -60,7 +60,8 @@ _BLOCKED: Final = schemas.record(
         "last": schemas.words("When the last run failed."),
         "runs": schemas.whole("Runs that have failed at this place."),
         "nextRun": schemas.or_null(
-            schemas.words(), "When the next run is expected; null where its process has ended."
+            schemas.words(),
+            "When the next run is expected; null where its process has ended, or the run has not come.",
         ),
     }
 )

@@ -4,7 +4,8 @@
     the member gets on       the item is out of date, since it says which state it is about
     the group is deleted     the item is deleted
 
-So a run that succeeds makes no request for this. A process that dies without notice leaves no item.
+So a run that succeeds makes no request for this. A process that is killed leaves the item with the time of a run that
+never comes: a minute after that time, readers no longer expect the run.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ import hashlib
 import json
 from typing import Final
 
+from epochal.errors import InvalidInput
 from epochal.index.group_state import GroupState, Unit
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.moments import PER_SECOND, Ticks, parse_time
 from epochal.model.quantities import quantity
 from epochal.plan.ops import Delete, Put, Query, Steps
 from epochal.plan.values import Item, Key, number, read_number, read_text, text
 
 MAX_CAUSE: Final = 400
 """Characters of a cause that are kept."""
+
+OVERDUE: Final = 60 * PER_SECOND
+"""Ticks after which a run that has not come is no longer expected: clocks differ, and wake-ups may be late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +38,12 @@ class FailedRun:
         cause: what it failed at.
         since: time of the first run that failed at this state of the member.
         last: time of this run.
-        due: time when the next run is expected; empty where its process has ended.
+        due: time when the next run is expected; empty where its process has ended, or the run has not come.
         runs: how many runs have failed at this state.
         stream: the stream that could not be handled; empty where the run did not fail at a stream.
         index: of the stream's first event that is not handled.
         state: digest of the member's state.
+        missed: time when a run was expected that has not come; empty if there is none.
     """
 
     member: int
@@ -48,6 +55,7 @@ class FailedRun:
     stream: str = ""
     index: int | None = None
     state: str
+    missed: str = ""
 
     @property
     def place(self) -> str:
@@ -59,6 +67,10 @@ class FailedRun:
         """The failure as a sentence for people."""
         where = f" by {self.place}" if self.stream else ""
         following = f"the next run is expected at {self.due}" if self.due else "its process has ended"
+        if self.missed:
+            following = (
+                f"no run has come since {self.missed}, when the next was expected: its process may have died"
+            )
         return (
             f"blocked{where} since {self.since}, {quantity(self.runs, 'run')} failed, the last at {self.last}:"
             f" {self.cause}; {following}"
@@ -98,11 +110,20 @@ def end_failed_run(table: str, group: str, unit: Unit) -> Steps[None]:
 
 
 def read_failed_runs(
-    table: str, group: str, partition: int, state: GroupState
+    table: str, group: str, partition: int, state: GroupState, now: Ticks
 ) -> Steps[tuple[FailedRun, ...]]:
     """Read the failed runs of a partition's members that have made no progress since."""
     stored = yield from _read_runs(table, group, partition)
-    return tuple(run for run in stored if run.state == digest_of(state, run.member))
+    return tuple(_expected_at(run, now) for run in stored if run.state == digest_of(state, run.member))
+
+
+def _expected_at(run: FailedRun, now: Ticks) -> FailedRun:
+    """Return a run as it is at a time: without the next run's time if that is over by more than `OVERDUE`."""
+    try:
+        is_over = bool(run.due) and parse_time(run.due) + OVERDUE < now
+    except InvalidInput:
+        return run
+    return replace(run, due="", missed=run.due) if is_over else run
 
 
 def delete_failed_runs(table: str, group: str, partition: int) -> Steps[None]:

@@ -348,8 +348,8 @@ class Groups:
         """Return the failed runs that block members of a partition; nothing if the group is at the end."""
         if state.checkpoint >= tail:
             return ()
-        reader, group = self.reader, member.reaction.name
-        return reader.driver.run(read_failed_runs(reader.table, group, partition, state))
+        reader, group, now = self.reader, member.reaction.name, from_unix_nanoseconds(self.now())
+        return reader.driver.run(read_failed_runs(reader.table, group, partition, state, now))
 
     def _figures(
         self, partition: int, state: GroupState, tail: Checkpoint, count: Callable[[Span], int]
