@@ -244,7 +244,7 @@ class OnStreamAndQuery(OnStreams):
             load=luck.choice((REQUIRE_LOAD, ALLOW_LAG, AllowStale())),
             idempotency_key=key,
         )
-        return of(made.events), (made.state, made.version, made.token and made.token.etag)
+        return of(made.events), (made.state, made.version, made.token.etag)
 
     def numbers(self) -> list[int]:
         elsewhere = self.streams("judge", self.tables.execute).read(OTHER)

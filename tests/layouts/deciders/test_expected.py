@@ -13,7 +13,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale
 from epochal.deciders.on_streams import Deciders
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
-from epochal.model.versions import ANY, ExpectedVersion, Token
+from epochal.model.versions import ANY, ExpectedVersion, Token, parse_token
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.layouts.deciders.tally import CODEC, DECIDER, STRATEGIES, Tallies, Tally, TallyEvent, add, clear
@@ -57,6 +57,7 @@ def test_an_outcome_says_what_a_further_write_expects_also_where_there_is_no_str
     deciders = tallies()
     none = deciders.handle("Tally-1", add(0))
     assert none.expected is NO_STREAM
+    assert (none.token.text(), parse_token(none.token.text())) == ("0", none.token)
     one = deciders.handle("Tally-1", add(1), expected=none.expected)
     assert one.expected == one.token
     deciders.handle("Tally-1", add(2), expected=one.expected)

@@ -303,7 +303,7 @@ def test_streams_that_are_new_as_assumed_take_one_request(store: Store) -> None:
 
     assert store.requests() == ["Transact"]
     assert made.parties[0].version == 1
-    assert made.parties[1].token is None
+    assert made.parties[1].token == Token(version=0)
 
 
 @pytest.mark.parametrize("written", [A, B], ids=["the first", "the other"])

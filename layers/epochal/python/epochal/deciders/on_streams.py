@@ -60,6 +60,7 @@ from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_pla
 from epochal.model.timers import Later
 from epochal.model.versions import (
     ANY,
+    NO_EVENTS,
     NO_STREAM,
     NOTHING,
     Appended,
@@ -129,26 +130,27 @@ class Transacted(Generic[S, E]):
     Attributes:
         state: state after the decision.
         events: events that were decided, without timers; if there are neither, nothing was written.
-        token: token of the stream afterwards, for its ETag or an append of your own; None if there is no stream.
+        token: token of the stream afterwards, for its ETag or an append of your own; a bare version 0 if there is no
+            stream.
         replayed: whether an earlier call with the idempotency key appended them.
         capacity: what the transaction consumed, loads and refused appends included.
     """
 
     state: S
     events: tuple[E, ...]
-    token: Token | None
+    token: Token
     replayed: bool = field(default=False, compare=False)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def version(self) -> int:
         """The stream's next index."""
-        return 0 if self.token is None else self.token.version
+        return self.token.version
 
     @property
     def expected(self) -> ExpectedVersion:
         """The expectation for a further write on exactly this state: the token, or that there is no stream."""
-        return NO_STREAM if self.token is None else self.token
+        return NO_STREAM if self.token.etag is None else self.token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -580,7 +582,7 @@ class StreamPlan:
 
     def outcome(self, token: Token | None) -> Transacted[Any, Any]:
         """Return the outcome of the stream's part once it is stored."""
-        return Transacted(state=self.state, events=self.events, token=token)
+        return Transacted(state=self.state, events=self.events, token=token or NO_EVENTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -855,7 +857,7 @@ def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, 
     loader, stream, events = party.deciders.loader, party.stream, tuple[E, ...]()
     if written.version == 0:
         begun = loader.folder.begin()
-        return begun, Transacted(state=begun, events=(), token=None, replayed=True)
+        return begun, Transacted(state=begun, events=(), token=NO_EVENTS, replayed=True)
     latest = None if whole else loader.read(stream)
     if latest is not None and latest.version == written.version:
         before = state = latest.state

@@ -251,7 +251,9 @@ class Capacity:
 NOTHING: Final = Capacity()
 
 
-_BEGINNING: Final = Token(version=0)
+NO_EVENTS: Final = Token(version=0)
+"""The token of a stream that does not exist."""
+
 _NOWHERE: Final = Position()
 
 
@@ -278,7 +280,7 @@ class Appended:
 
     first: int = 0
     version: int = 0
-    token: Token = _BEGINNING
+    token: Token = NO_EVENTS
     events: tuple[Recorded, ...] = ()
     position: Position = _NOWHERE
     versions: Mapping[str, int] = field(default_factory=dict)

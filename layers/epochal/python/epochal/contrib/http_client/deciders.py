@@ -23,6 +23,7 @@ from epochal.model.kinds import must_be_done, must_be_state, must_be_whole
 from epochal.model.stream_names import TIMERS
 from epochal.model.versions import (
     ANY,
+    NO_EVENTS,
     NO_STREAM,
     NOTHING,
     Appended,
@@ -140,7 +141,7 @@ class HttpDeciders(Generic[C, S, E]):
             state = self._fold(loaded.state, events)
             if not decision.writes:
                 return decision.result, Transacted(
-                    state=state, events=(), token=loaded.token, capacity=loaded.capacity
+                    state=state, events=(), token=loaded.token or NO_EVENTS, capacity=loaded.capacity
                 )
             appended = [encode_event(self.codec, one) for one in (*decision.events, *decision.timers)]
             with block_of(metadata):
