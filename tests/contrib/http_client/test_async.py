@@ -64,7 +64,7 @@ def test_streams_tagged_events_the_feed_and_deciders_are_awaited() -> None:
         memory.api.index()
         items = [item async for batch in streams.feed.read() for item in batch.items]
         assert {item.type for item in items} == {"Opened", "A"}
-        deciders = aio.AsyncHttpDeciders(HttpDeciders(streams=streams.store, decider=COUNTER, codec=CODEC))
+        deciders = aio.AsyncHttpDeciders(streams=streams, decider=COUNTER, codec=CODEC)
         assert (await deciders.handle("Counter-1", 4)).events == (Counted(4),)
 
     asyncio.run(program())

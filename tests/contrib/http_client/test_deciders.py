@@ -48,7 +48,9 @@ def test_a_decision_is_made_on_the_state_and_appended(memory: MemoryApi) -> None
     assert (nothing.state, nothing.events, nothing.version) == (11, (), 2)
     assert deciders.query("Counter-1", lambda state: state * 2) == 22
     assert next(memory.streams.read("Counter-1")).meta == b'{"user":"ada"}'
-    result, done = deciders.transact_result("Counter-2", lambda state: ("seen", [Counted(state + 1)]))
+    result, done = deciders.handle(
+        "Counter-2", decide=lambda state: ("seen", [Counted(state + 1)]), with_result=True
+    )
     assert (result, done.state) == ("seen", 1)
 
 
@@ -61,7 +63,7 @@ def test_a_decision_that_was_overtaken_is_made_again_on_what_is_new(memory: Memo
             memory.api.streams.append("Counter-1", [CODEC.encode(Counted(1))])
         return [Counted(5)]
 
-    assert deciders.transact("Counter-1", decide).state == 8
+    assert deciders.handle("Counter-1", decide=decide).state == 8
     assert seen == [0, 1, 2, 3]
     assert len(memory.clock.pauses) == 2
 
@@ -78,7 +80,7 @@ def test_a_decision_is_given_up_after_so_many_attempts(memory: MemoryApi) -> Non
         return [Counted(5)]
 
     with pytest.raises(Contended):
-        counters(memory, attempts=3).transact("Counter-1", decide)
+        counters(memory, attempts=3).handle("Counter-1", decide=decide)
 
 
 def test_a_stream_must_be_what_the_caller_expects_and_readable(memory: MemoryApi) -> None:
@@ -100,8 +102,8 @@ def test_a_stream_must_be_what_the_caller_expects_and_readable(memory: MemoryApi
 def test_a_timer_is_set_and_what_the_api_has_not_is_refused(memory: MemoryApi) -> None:
     deciders = counters(memory)
     later = Later("late", [Counted(1)], at=timedelta(days=1))
-    assert deciders.transact("Counter-1", lambda _: [Counted(1), later]).version == 2
+    assert deciders.handle("Counter-1", decide=lambda _: [Counted(1), later]).version == 2
     assert deciders.query("Counter-1", lambda state: state) == 1
     also = [put("table", {"id": "1"})]
     with pytest.raises(InvalidInput, match="no other tables"):
-        deciders.transact("Counter-1", lambda _: WithAlso([Counted(1)], also))
+        deciders.handle("Counter-1", decide=lambda _: WithAlso([Counted(1)], also))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import in_thread, iterates, reads, wait, writes
 from epochal.contrib.http_client.api import PATIENCE, Api, checked_url
@@ -16,19 +16,28 @@ from epochal.contrib.http_client.exchange import Auth, HttpAnswer, HttpRequest
 from epochal.contrib.http_client.feed import HttpFeed
 from epochal.contrib.http_client.streams import HttpStreams
 from epochal.contrib.http_client.tagged import HttpTaggedEvents
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loop import ATTEMPTS
+from epochal.deciders.on_streams import Decider
 from epochal.dynamo.wire.http import CONNECT_SECONDS, NoAnswer, Unsent
 from epochal.errors import InvalidInput, brought_by
-from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be_seconds
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.kinds import must_be, must_be_seconds
+from epochal.model.versions import ANY, ExpectedVersion
 from epochal.store.driver import Patience
 
 with brought_by("async", "asynchronous stores", "aiohttp", "yarl"):
     import aiohttp
     from yarl import URL
 
+if TYPE_CHECKING:
+    from epochal.deciders.loop import Answer
+    from epochal.deciders.on_streams import Transacted
+
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+R = TypeVar("R")
 
 
 @asynccontextmanager
@@ -179,17 +188,68 @@ class AsyncHttpFeed:
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AsyncHttpDeciders(Generic[C, S, E]):
     """Deciders behind an HTTP API: each method is that of `HttpDeciders`, awaited, and raises what it does.
 
     Attributes:
-        deciders: over the `store` of an `AsyncHttpStreams`.
+        streams: the streams, whose requests are awaited.
+        decider, codec, attempts: as of `HttpDeciders`.
     """
 
-    deciders: HttpDeciders[C, S, E]
+    streams: AsyncHttpStreams
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    attempts: int = ATTEMPTS
+    deciders: HttpDeciders[C, S, E] = field(init=False, repr=False, compare=False)
 
-    handle = writes(HttpDeciders[C, S, E].handle, of="deciders")
-    transact = writes(HttpDeciders[C, S, E].transact, of="deciders")
-    transact_result = writes(HttpDeciders[C, S, E].transact_result, of="deciders")
+    def __post_init__(self) -> None:
+        must_be(AsyncHttpStreams, self.streams, "streams", "an AsyncHttpStreams")
+        object.__setattr__(self, "deciders", self._blocking())
+
+    def _blocking(self) -> HttpDeciders[C, S, E]:
+        """Build the deciders whose calls are awaited."""
+        return HttpDeciders(
+            streams=self.streams.store, decider=self.decider, codec=self.codec, attempts=self.attempts
+        )
+
+    if TYPE_CHECKING:  # type checkers cannot follow `writes` through the forms of `handle`
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            command: C,
+            *,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> Transacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            *,
+            decide: Callable[[S], Answer[E]],
+            with_result: Literal[False] = False,
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> Transacted[S, E]: ...
+
+        @overload
+        async def handle(
+            self,
+            stream: str,
+            *,
+            decide: Callable[[S], tuple[R, Answer[E]]],
+            with_result: Literal[True],
+            expected: ExpectedVersion = ANY,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> tuple[R, Transacted[S, E]]: ...
+
+        async def handle(self, stream: str, command: Any = None, **options: Any) -> Any:
+            """Decide as the blocking form does."""
+
+    else:
+        handle = writes(HttpDeciders.handle, of="deciders")
     query = reads(HttpDeciders[C, S, E].query, of="deciders")

@@ -10,13 +10,18 @@ the caller's, which would answer a repeat of the whole call, is not to be had he
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, overload
 
 from epochal.contrib.http_client.streams import HttpStreams
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.loop import ATTEMPTS, Answer, decision_of, untagged, without_result
-from epochal.deciders.on_streams import Decider, Transacted, encode_event
+from epochal.deciders.loop import ATTEMPTS, Answer, decision_of, untagged
+from epochal.deciders.on_streams import (
+    NO_COMMAND,
+    Decider,
+    Transacted,
+    decision_function,
+    encode_event,
+)
 from epochal.errors import Contended, InvalidInput, StreamDeleted
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_done, must_be_state, must_be_whole
@@ -81,6 +86,7 @@ class HttpDeciders(Generic[C, S, E]):
     def __post_init__(self) -> None:
         must_be_whole(self.attempts, "attempts", 1)
 
+    @overload
     def handle(
         self,
         stream: str,
@@ -88,48 +94,75 @@ class HttpDeciders(Generic[C, S, E]):
         *,
         expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Transacted[S, E]:
-        """Let the decider decide on a command, and store its events; see `transact`."""
-        decide = partial(self.decider.decide, command)
-        return self.transact(stream, decide, expected=expected, metadata=metadata)
+    ) -> Transacted[S, E]: ...
 
-    def transact(
+    @overload
+    def handle(
         self,
         stream: str,
-        decide: Callable[[S], Answer[E]],
         *,
+        decide: Callable[[S], Answer[E]],
+        with_result: Literal[False] = False,
         expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Transacted[S, E]:
-        """Store the events that `decide` returns for the stream's latest state, exactly once.
+    ) -> Transacted[S, E]: ...
 
-        `decide` gets the state, and returns events and timers (`loop.Later`), none if there is nothing to do. It is
-        called again whenever another writer was faster, so it must be free of side effects.
+    @overload
+    def handle(
+        self,
+        stream: str,
+        *,
+        decide: Callable[[S], tuple[R, Answer[E]]],
+        with_result: Literal[True],
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> tuple[R, Transacted[S, E]]: ...
+
+    def handle(
+        self,
+        stream: str,
+        command: Any = NO_COMMAND,
+        *,
+        decide: Callable[[S], Any] | None = None,
+        with_result: bool = False,
+        expected: ExpectedVersion = ANY,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Transacted[S, E] | tuple[Any, Transacted[S, E]]:
+        """Decide on a command in the stream's latest state, and store the events exactly once.
+
+        The decider's `decide` gets the command and the state; a function given as `decide` takes its place, and gets
+        the state. Either returns events and timers (`later`), none if there is nothing to do. It is called again
+        whenever another writer was faster, so it must be free of side effects.
 
         Args:
+            stream: name of the stream.
+            command: the command for the decider's `decide`.
+            decide: function that decides instead of the decider's `decide`, without a command.
+            with_result: whether `decide` returns a pair of a result and the events. The answer is then a pair of the
+                result and the outcome.
             expected: what the stream must be when it is decided on. If it is not, nothing is decided.
-            metadata: metadata for the events of this decision, as for `Deciders.transact`.
+            metadata: metadata for the events of this decision, as for `Deciders.handle`.
 
         Raises:
-            InvalidInput: a malformed stream name, an event that cannot be stored, `loop.WithAlso`.
+            InvalidInput: a malformed stream name, an event that cannot be stored, `WithAlso`.
             ConflictError: the stream is not what was expected; carries a `Conflict`.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
             Unavailable: see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made.
         """
-        decision = partial(without_result, decide)
-        return self.transact_result(stream, decision, expected=expected, metadata=metadata)[1]
+        decision = decision_function(self.decider, command, decide, with_result=with_result)
+        result, transacted = self._decided(stream, decision, expected, metadata)
+        return (result, transacted) if with_result else transacted
 
-    def transact_result(
+    def _decided(
         self,
         stream: str,
         decide: Callable[[S], tuple[R, Answer[E]]],
-        *,
-        expected: ExpectedVersion = ANY,
-        metadata: Mapping[str, Any] | None = None,
+        expected: ExpectedVersion,
+        metadata: Mapping[str, Any] | None,
     ) -> tuple[R, Transacted[S, E]]:
-        """Transact like `transact`, with a `decide` that also returns a result; return it with the outcome."""
+        """Load, decide and append, again where another writer was faster; return the result and the outcome."""
         check_expected(expected)
         loaded = self._load(stream)
         for attempt in range(1, self.attempts + 1):
@@ -164,7 +197,7 @@ class HttpDeciders(Generic[C, S, E]):
         raise Contended(stream, self.attempts)
 
     def query(self, stream: str, projection: Callable[[S], R]) -> R:
-        """Return a view of the stream's latest state; raise what loading in `transact` does."""
+        """Return a view of the stream's latest state; raise what loading in `handle` does."""
         return projection(self._load(stream).state)
 
     def _load(self, stream: str, before: _Loaded[S] | None = None) -> _Loaded[S]:
