@@ -249,6 +249,28 @@ const CLAIMS = {
     ]);
     assert.equal(sent[3].url.pathname, "/v1/events/e-1");
   },
+  async "an event that no answer has room for is an error, in a stream, in the feed and beside the tags"() {
+    const omitted = event(0, { omitted: true });
+    const tooLarge = (error) => error instanceof ContentError && /no answer has room/.test(error.message);
+    const read = [answer(page([omitted])), answer(page([omitted]))];
+    await assert.rejects(all(storeOf(read).store.read("Order-1")), tooLarge);
+    const partitions = answer({ partitions: [{ partition: 7 }] });
+    const feed = [partitions, answer({ items: [omitted], next: "0@2", atTail: true }), answer(page([omitted]))];
+    await assert.rejects(all(storeOf(feed).store.feed({ follow: false })), tooLarge);
+    const tagged = { id: "e-1", place: "1", type: "T", tags: ["a:1"], timestamp: "", omitted: true };
+    const query = [answer({ events: [tagged], position: "p", next: null }), answer(tagged)];
+    await assert.rejects(storeOf(query).store.query({ items: [{ tags: ["a:1"] }] }), tooLarge);
+  },
+  async "the state after a decision is folded from events as they are read back"() {
+    const state = { ...STREAM, version: 0, token: "0.a", headEvents: 0, unfolds: [], events: [] };
+    const { store } = storeOf([answer(state), answer(APPENDED, 201)]);
+    const data = { due: new Date(0), note: undefined };
+    const decider = { initial: [], evolve: (list, event) => [...list, event], decide: () => [{ type: "Due", data }] };
+    const before = Date.now();
+    const [folded] = (await store.decide("Order-1", decider, 0)).state;
+    assert.deepEqual([folded.data, folded.index], [{ due: "1970-01-01T00:00:00.000Z" }, 0]);
+    assert.ok(Date.parse(folded.timestamp) >= before && Date.parse(folded.timestamp) <= Date.now());
+  },
   async "any other request may be sent"() {
     const { store, sent } = storeOf([answer({ timers: [] }, 200, { etag: '"a"' })]);
     const request = { method: "GET", path: client.pathOf("streams", "Order-1", "timers"), query: { a: ["b c", "d"] } };
