@@ -76,7 +76,8 @@ async function linked<E extends Shown>(
   event: E,
   options: CallOptions,
 ): Promise<Omit<E, keyof Shown>> {
-  const { dataUrl, metaUrl, omitted: _, ...rest } = event;
+  const { dataUrl, metaUrl, omitted, ...rest } = event;
+  if (omitted) throw new ContentError("an event is so large that no answer has room for its body, not even alone");
   return {
     ...rest,
     ...(dataUrl && named("data", settings, await contentOf(settings, dataUrl, options))),

@@ -25,6 +25,10 @@ export interface Decider<State, Command, E extends NewEvent = NewEvent> {
 
 /** State that was folded from a stream up to a version. */
 export interface Folded<State> {
+  /**
+   * The state. After a decision it includes the events that it appended; those without a `timestamp` of their own have
+   * that of this machine in it, which differs a little from the stored one.
+   */
   state: State;
   /** The number of events that the state was folded from, and of those pruned before them. */
   version: number;
@@ -73,9 +77,8 @@ export async function decide<State, Command, E extends NewEvent>(
     const appending: AppendOptions = { expected, signal, correlationId };
     try {
       const { first, version, token: next } = await append(settings, stream, events, appending);
-      const state = events.reduce((folded, event, index) => {
-        return decider.evolve(folded, { stream, index: first + index, timestamp: "", ...event } as Recorded<E>);
-      }, known.state);
+      let { state } = known;
+      for (const event of recorded(settings, stream, first, events)) state = decider.evolve(state, event);
       return { state, version, token: next, events, attempts: attempt };
     } catch (error) {
       // 4. Another writer was first: begin anew.
@@ -83,6 +86,15 @@ export async function decide<State, Command, E extends NewEvent>(
       await pause(Math.random() * Math.min(settings.firstDelay * (attempt - 1), settings.longestDelay), signal);
     }
   }
+}
+
+/** Events as they would be read back; those without a timestamp get the moment of this machine. */
+function recorded<E extends NewEvent>(settings: Settings, stream: string, first: number, events: E[]): Recorded<E>[] {
+  const timestamp = new Date().toISOString();
+  const stored = settings.json.parse(settings.json.stringify(events)) as E[];
+  return stored.map((event, place) => {
+    return { timestamp, ...event, stream, index: first + place } as unknown as Recorded<E>;
+  });
 }
 
 /** Fold what a stream has beyond a state, up to one moment, of which the token is. */

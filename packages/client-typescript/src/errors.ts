@@ -13,7 +13,7 @@
  *     │   └── UnavailableError      503: the store cannot be reached or is throttling
  *     ├── GatewayError              API Gateway's own answer: 401, 403, 404, 413, 429, 5xx
  *     ├── ConnectionError           no answer arrived
- *     ├── ContentError              a body that does not have its hash, or that cannot be decoded
+ *     ├── ContentError              a body that does not have its hash, cannot be decoded, or is too large to get
  *     └── PrunedError               a decision needs events that are gone
  */
 
@@ -162,7 +162,7 @@ export class GatewayError extends EpochalError {
 /** No answer arrived: the connection failed, or the attempt took too long. `cause` says why. */
 export class ConnectionError extends EpochalError {}
 
-/** Content of the bucket that does not have its hash, or that this runtime cannot decode. */
+/** A body that does not have its hash, that this runtime cannot decode, or that no answer has room for. */
 export class ContentError extends EpochalError {}
 
 /** A decision needs events of a stream that have been pruned. */

@@ -136,5 +136,6 @@ async function alone(
   const event = tagged
     ? await readTagged(settings, item.id!, options)
     : await readAlone(settings, item.stream, item.index, options);
-  return { ...item, ...event, stream: item.stream, index: item.index };
+  const { omitted: _, ...rest } = item;
+  return { ...rest, ...event, stream: item.stream, index: item.index };
 }
