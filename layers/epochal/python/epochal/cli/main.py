@@ -18,6 +18,7 @@ from click.shell_completion import get_completion_class
 
 from epochal import extensions, plugins
 from epochal.cli import output
+from epochal.cli.doctor import doctor
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
 from epochal.cli.index import index
 from epochal.cli.models import models
@@ -111,6 +112,7 @@ for command in (
     models,
     index,
     stats,
+    doctor,
     streams,
     newest,
     wait,

@@ -229,14 +229,24 @@ def tables_of(settings: Settings) -> dict[str, str]:
 
 def _size(dynamodb: Any, name: str) -> TableSize:
     """Read the size of a table."""
+    table = describe_table(dynamodb, name)
+    return TableSize(name=name, items=table["ItemCount"], bytes=table["TableSizeBytes"])
+
+
+def describe_table(dynamodb: Any, name: str) -> Mapping[str, Any]:
+    """Return the description of a table by DynamoDB.
+
+    Raises:
+        MissingTable: it does not exist there.
+    """
     try:
         with translate_errors("DescribeTable"):
-            table = dynamodb.describe_table(TableName=name)["Table"]
+            described: Mapping[str, Any] = dynamodb.describe_table(TableName=name)["Table"]
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
             raise
         raise MissingTable(name, place_of(dynamodb.meta.region_name, dynamodb.meta.endpoint_url)) from error
-    return TableSize(name=name, items=table["ItemCount"], bytes=table["TableSizeBytes"])
+    return described
 
 
 def _outputs(choice: Choice) -> Settings:

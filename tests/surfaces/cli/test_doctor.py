@@ -1,0 +1,166 @@
+"""`epochal doctor` finds what is wrong with tables, indexer and reactions, and says what to do."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from epochal import Delivery, reaction
+from epochal.care import status
+from epochal.care.table_creation import create_table
+from epochal.cli import doctor
+from epochal.cli.target import TABLES, OpenedStore
+from epochal.dynamo.table_kinds import specs
+from epochal.plan.ops import Put
+from tests.support.terminal import Terminal
+
+
+@dataclass
+class Described:
+    """DynamoDB as far as it describes tables."""
+
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-west-1", endpoint_url=""))
+    refused: str = ""
+
+    def create_table(self, *, TableName: str, **request: Any) -> dict[str, Any]:  # noqa: N803  boto3's
+        self.tables[TableName] = {**request, "TableStatus": "ACTIVE"}
+        return {"TableDescription": self.tables[TableName]}
+
+    def describe_time_to_live(self, *, TableName: str) -> dict[str, Any]:  # noqa: ARG002, N803  boto3's
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED"}}
+
+    def describe_table(self, *, TableName: str) -> dict[str, Any]:  # noqa: N803  boto3's
+        if self.refused or TableName not in self.tables:
+            code = self.refused or "ResourceNotFoundException"
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeTable")
+        return {"Table": self.tables[TableName]}
+
+
+@dataclass
+class Visited(Terminal):
+    """A terminal whose tables are described as they were created."""
+
+    described: Described = field(default_factory=Described)
+
+    @property
+    def store(self) -> OpenedStore:
+        store = super().store
+        return replace(
+            store, client=lambda service: self.described if service == "dynamodb" else store.client(service)
+        )
+
+    def doctor(self) -> tuple[int, str]:
+        result = self.run("doctor")
+        return result.exit_code, result.output + str(result.exception or "")
+
+
+@pytest.fixture
+def terminal() -> Visited:
+    visited = Visited()
+    for setting, kind in TABLES.values():
+        if name := visited.deployment.settings.value(setting):
+            create_table(visited.described, name, specs()[kind])
+    visited.lines("append", "Order-1", "Placed")
+    visited.index()
+    visited.mappings.bring("streams")
+    return visited
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Streams on which the reactions `board:keep` and `board:block` fail."""
+    streams = list[str]()
+
+    def handle(delivery: Delivery) -> None:
+        if delivery.stream in streams:
+            raise ValueError("no such gate")
+
+    board = ModuleType("board")
+    options: dict[str, Any] = {"categories": ["Order"], "attempts": 1}
+    vars(board)["keep"] = reaction(name="board-1", **options)(handle)
+    vars(board)["block"] = reaction(name="block-1", on_failure="block", **options)(handle)
+    monkeypatch.setitem(sys.modules, "board", board)
+    return streams
+
+
+def test_nothing_is_wrong_with_a_store_that_works(terminal: Visited, failing: list[str]) -> None:
+    terminal.run("react", "board:keep", "--until-done")
+    status, said = terminal.doctor()
+    assert (status, "WRONG" in said) == (0, False), said
+    assert "ok    table streams: ACTIVE" in said
+    assert "ok    reaction board-1: 0 events behind, nothing parked" in said
+    (view,) = terminal.documents("doctor")
+    assert view["wrong"] == 0
+    assert {check["ok"] for check in view["checks"]} == {True}
+
+
+def test_tables_that_are_missing_or_have_no_stream_are_found(terminal: Visited) -> None:
+    del terminal.described.tables["index"]
+    del terminal.described.tables["streams"]["StreamSpecification"]
+    terminal.described.tables["tips"]["TableStatus"] = "CREATING"
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "WRONG table index: " in said
+    assert "eu-west-1" in said
+    assert "WRONG table streams: has the wrong streams" in said
+    assert "WRONG table tips: CREATING" in said
+    assert "3 found something wrong" in said
+
+
+def test_what_the_credentials_do_not_allow_is_a_finding(terminal: Visited) -> None:
+    terminal.described.refused = "AccessDeniedException"
+    terminal.mappings.refused = "AccessDeniedException"
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "See Refused in docs/reference/errors.md." in said
+
+
+def test_an_indexer_without_changes_is_found(terminal: Visited) -> None:
+    terminal.mappings.bring("streams", state="Disabled")
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "WRONG indexer of pages: " in said
+
+
+def test_reactions_that_parked_pause_or_are_blocked_are_found(terminal: Visited, failing: list[str]) -> None:
+    failing.append("Order-1")
+    terminal.run("react", "board:keep", "--until-done")
+    terminal.run("react", "board:block", "--until-done")
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "WRONG reaction board-1: 1 stream parked" in said
+    assert "WRONG reaction block-1: blocked by Order-1 at 0" in said
+    terminal.lines("groups", "pause", "board-1")
+    assert "WRONG reaction board-1: paused since" in terminal.doctor()[1]
+
+
+def test_records_that_were_set_aside_are_found(terminal: Visited) -> None:
+    terminal.layouts = ("tips", "pages")
+    broken = {"p": {"S": "Broken-1"}, "i": {"N": "2147483647"}, "n": {"N": "1"}}
+    terminal.tables.execute(Put(table="tips", item=broken))
+    terminal.index()
+    assert "WRONG indexer of tips: 1 record set aside" in terminal.doctor()[1]
+
+
+def test_a_reaction_that_is_late_is_found(
+    terminal: Visited, failing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.run("react", "board:keep", "--until-done")
+    terminal.lines("append", "Order-2", "Placed")
+    terminal.index()
+    assert "ok    reaction board-1: 1 event behind" in terminal.doctor()[1]
+    monkeypatch.setattr(doctor, "LATE", -1.0)
+    assert "WRONG reaction board-1: 1 event behind, the oldest for" in terminal.doctor()[1]
+
+
+def test_reactions_that_were_not_looked_for_are_a_finding(
+    terminal: Visited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "REQUESTS", 0)
+    assert "WRONG reactions: not all were looked for" in terminal.doctor()[1]
