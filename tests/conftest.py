@@ -22,7 +22,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from epochal.contrib.local import cdk, deploy, ministack, processes
+from epochal.contrib.local import deploy, ministack, processes, remembered_deployment
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import KEY, Endpoint
 from epochal.contrib.local.programs import Places
@@ -199,7 +199,7 @@ def deployment(places: Places, ministack_server: processes.Server) -> LocalDeplo
 
     The demo's tests are the first, and deploy it as the demo does.
     """
-    there = cdk.remembered(ministack_server)
+    there = remembered_deployment.remembered(ministack_server)
     if there is None:
         return deploy.deploy(places, ministack_server)
     stores = deploy.stores_in(there.stacks, ministack_server.url)

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode, encode
-from epochal.contrib.local import cdk
+from epochal.contrib.local import remembered_deployment
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.processes import Server
 from epochal.contrib.local.programs import Places
@@ -60,7 +60,7 @@ class Screen(Display):
 def own(places: Places, ministack_server: Server) -> Iterator[LocalDeployment]:
     """A deployment with nothing in its feed but what these tests send: the shared one, if they are the first."""
     screen = Screen()
-    if cdk.remembered(ministack_server) is None:
+    if remembered_deployment.remembered(ministack_server) is None:
         yield demo.deployed(places, ministack_server, days(1), screen)
         return
     with demo.embedded_aws(places, screen) as server:

@@ -18,8 +18,8 @@ import pytest
 from epochal.contrib.console.page import Services
 from epochal.contrib.console.server import Guard, application
 from epochal.contrib.local import deploy
-from epochal.contrib.local.commands import logs_of
 from epochal.contrib.local.deploy import LocalDeployment
+from epochal.contrib.local.function_logs import logs_of
 from epochal.contrib.local.processes import Server
 from epochal.contrib.local.programs import Places
 from epochal.dynamo.interpreter import interpreter, open_deployment

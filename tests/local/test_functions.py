@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from epochal.contrib.local.commands import logs_of
 from epochal.contrib.local.endpoint import Endpoint
+from epochal.contrib.local.function_logs import logs_of
 
 pytestmark = pytest.mark.embedded
 

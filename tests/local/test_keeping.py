@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from epochal.contrib.local import commands as local
 from epochal.contrib.local import deploy, ministack, processes
-from epochal.contrib.local.cdk import Environment
+from epochal.contrib.local.assembly import Environment
 from epochal.contrib.local.errors import CommandFailed, KeptUnreadable, ServerFailed
 from epochal.contrib.local.programs import Places
 

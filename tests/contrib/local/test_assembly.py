@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.local.cdk import HERE, Environment, Stack, assembly_in, environments_of
+from epochal.contrib.local.assembly import HERE, Environment, Stack, assembly_in
 from epochal.contrib.local.errors import AccountRefused
+from epochal.contrib.local.remembered_deployment import environments_of
 
 UNKNOWN = "aws://unknown-account/unknown-region"
 

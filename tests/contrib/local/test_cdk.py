@@ -14,7 +14,7 @@ import pytest
 
 from epochal.cdk.user_cache import user_cache
 from epochal.contrib.local import cdk
-from epochal.contrib.local.cdk import Assembly, assembly_in
+from epochal.contrib.local.assembly import Assembly, assembly_in
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.local.errors import CommandFailed, LookupNeeded
 from epochal.contrib.local.programs import Places

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.local.commands import LATE_MS, LogLine, Logs, logs_of
+from epochal.contrib.local.function_logs import LATE_MS, LogLine, Logs, logs_of
 from epochal.errors import InvalidInput
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from epochal.contrib.local.cdk import Environment, Outputs
+from epochal.contrib.local.assembly import Environment
 from epochal.contrib.local.deploy import LocalDeployment, LocalStore, stores_in
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.local.errors import OutputMissing, StoreUnclear
+from epochal.contrib.local.remembered_deployment import Outputs
 
 ENDPOINT = Endpoint(url="http://127.0.0.1:4566")
 STORE = {"StreamsTable": "s", "IndexTable": "i", "BucketName": "b"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.contrib.local import commands as watching
+from epochal.contrib.local import file_changes as watching
 from epochal.contrib.local.errors import TooManyFiles
 
 

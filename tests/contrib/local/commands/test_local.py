@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from epochal.contrib.local import cdk, deploy, ministack
 from epochal.contrib.local import commands as local
-from epochal.contrib.local.commands import LogLine
+from epochal.contrib.local import deploy, ministack, remembered_deployment
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.local.errors import CommandFailed, NotRunning
+from epochal.contrib.local.function_logs import LogLine
 from epochal.contrib.local.processes import Server
 
 SERVER = Server(name="it", pid=1, born="", port=4566, directory=Path("nowhere"))
@@ -98,7 +98,7 @@ def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise NotRunning("it is not running")
 
     monkeypatch.setattr(ministack, "require", require)
-    monkeypatch.setattr(cdk, "remembered", lambda _: None)
+    monkeypatch.setattr(remembered_deployment, "remembered", lambda _: None)
     monkeypatch.setattr(local, "logs_of", lambda *_: followed)
     monkeypatch.setattr(local, "POLL_SECONDS", 0)
 

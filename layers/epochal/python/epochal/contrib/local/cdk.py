@@ -1,198 +1,32 @@
-"""Synthesised applications, the CDK command line that deploys them to a stand-in, and what was deployed."""
+"""The real CDK command line, run against a stand-in; its output is turned into lines for people.
+
+It is the project's own, one on PATH that is new enough, or else one that is fetched. First it synthesises, and the
+assembly has the accounts and regions of the stacks. None of these is bootstrapped: of all that a bootstrap makes,
+only the buckets for assets and the parameter with the bootstrap version are created; CDK does without roles that
+cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
 
 from epochal.cdk.user_cache import user_cache
 from epochal.contrib.local import programs
-from epochal.contrib.local.endpoint import ACCOUNT, REGION, Endpoint
-from epochal.contrib.local.errors import AccountRefused, CommandFailed, LookupNeeded
+from epochal.contrib.local.assembly import Assembly, Stack, assembly_in, refuse_lookups
+from epochal.contrib.local.endpoint import REGION, Endpoint
+from epochal.contrib.local.errors import CommandFailed
 from epochal.contrib.local.failed_resources import EVENT, FailedResources, line_of_failure
-from epochal.contrib.local.processes import Server, Tell
-from epochal.contrib.local.programs import Package, Places, note, noted
-from epochal.lazy_dataclasses import asdict, dataclass
-
-# A synthesised application: its stacks, the account and region of each, and what the stacks expect there.
-#
-# A stack that names no account or region is deployed to the home environment: the one account and the one region that
-# other stacks name, or those of the embedded AWS.
-
-UNKNOWN: Final = ("unknown-account", "unknown-region")
-"""Account and region in the assembly for a stack that names none."""
-
-_ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/(.+)")
-_ACCOUNT: Final = re.compile(r"\d{12}")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Environment:
-    """An account and a region."""
-
-    account: str
-    region: str
-
-
-HERE: Final = Environment(ACCOUNT, REGION)
-"""Account and region of the embedded AWS, which are the default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
-    """A synthesised stack: its id, name, environment, asset buckets and bootstrap parameter.
-
-    Attributes:
-        id: path of the stack in the application, as `Prod/Shop`.
-        name: name in CloudFormation, unique in an environment.
-        buckets: names of the buckets that the stack's assets go to.
-        parameter: name of the SSM parameter with the bootstrap version; empty where the stack does not check it.
-    """
-
-    id: str
-    name: str
-    environment: Environment
-    buckets: frozenset[str]
-    parameter: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """A cloud assembly: the stacks that an application was synthesised to.
-
-    Attributes:
-        folder: folder of the assembly.
-        home: environment of stacks that name none.
-        staged: whether all stacks are in stages of the application.
-    """
-
-    folder: Path
-    home: Environment
-    stacks: tuple[Stack, ...]
-    staged: bool = False
-
-
-def assembly_in(folder: Path) -> Assembly:
-    """Read the assembly in a folder that an application was synthesised to.
-
-    Raises:
-        AccountRefused: a stack names an account that does not have twelve digits.
-    """
-    artifacts = list(_stacks(folder))
-    home = _home([_named(artifact) for _, artifact in artifacts])
-    top = [artifact for place, artifact in artifacts if place == folder]
-    stacks = tuple(
-        _stack(place, artifact, home) for place, artifact in artifacts if not top or place == folder
-    )
-    return Assembly(folder=folder, home=home, stacks=stacks, staged=not top)
-
-
-def refuse_lookups(folder: Path) -> None:
-    """Raise `LookupNeeded` if the assembly in a folder lacks a value that must be looked up.
-
-    Such a value is in an account, which the embedded AWS knows nothing about.
-    """
-    if not (folder / "manifest.json").is_file():
-        return
-    for missing in _manifest(folder).get("missing", ()):
-        environment = missing["props"].get("account"), missing["props"].get("region")
-        stacks = [_id(artifact) for _, artifact in _stacks(folder) if _named(artifact) == environment]
-        raise LookupNeeded(stacks, missing["key"])
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
-    return manifest
-
-
-def _stacks(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield each stack's artifact with the folder of its assembly, those of stages included.
-
-    A stage of the application has an assembly of its own.
-    """
-    for id_, artifact in _manifest(folder).get("artifacts", {}).items():
-        if artifact["type"] == "aws:cloudformation:stack":
-            yield folder, {"displayName": id_, **artifact, "id": id_}
-        if artifact["type"] == "cdk:cloud-assembly":
-            yield from _stacks(folder / artifact["properties"]["directoryName"])
-
-
-def _id(artifact: Mapping[str, Any]) -> str:
-    """Return the id of a stack: its `displayName` without the name in parentheses, if there is one."""
-    return str(artifact["displayName"]).partition(" (")[0]
-
-
-def _named(artifact: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the account and the region that a stack names; `UNKNOWN` where it names none."""
-    matched = _ENVIRONMENT.fullmatch(artifact["environment"])
-    return matched.groups() if matched else UNKNOWN
-
-
-def _home(named: list[tuple[str, ...]]) -> Environment:
-    """Return the one account and region that stacks name; with none or several, the embedded AWS's."""
-    accounts, regions = (
-        {environment[position] for environment in named} - {UNKNOWN[position]} for position in (0, 1)
-    )
-    return Environment(
-        accounts.pop() if len(accounts) == 1 else HERE.account,
-        regions.pop() if len(regions) == 1 else HERE.region,
-    )
-
-
-def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stack:
-    """Make a `Stack` from an artifact; an account or region that it does not name is the home's.
-
-    Raises:
-        AccountRefused: the account does not have twelve digits.
-    """
-    account, region = (
-        own if name == unknown else name
-        for name, unknown, own in zip(_named(artifact), UNKNOWN, (home.account, home.region), strict=True)
-    )
-    if not _ACCOUNT.fullmatch(account):
-        raise AccountRefused(_id(artifact), account)
-    environment, properties = Environment(account, region), artifact["properties"]
-    return Stack(
-        id=_id(artifact),
-        name=properties.get("stackName", artifact["id"]),
-        environment=environment,
-        buckets=frozenset(_buckets(folder, artifact, environment)),
-        parameter=properties.get("bootstrapStackVersionSsmParameter", ""),
-    )
-
-
-def _buckets(folder: Path, artifact: Mapping[str, Any], environment: Environment) -> Iterator[str]:
-    """Yield the names of the buckets of a stack's assets, with the environment's placeholders filled."""
-    artifacts = _manifest(folder)["artifacts"]
-    for id_ in artifact.get("dependencies", ()):
-        if artifacts[id_]["type"] == "cdk:asset-manifest":
-            manifest = json.loads((folder / artifacts[id_]["properties"]["file"]).read_text("utf-8"))
-            for asset in manifest.get("files", {}).values():
-                for destination in asset["destinations"].values():
-                    yield (
-                        destination["bucketName"]
-                        .replace("${AWS::AccountId}", environment.account)
-                        .replace("${AWS::Region}", environment.region)
-                        .replace("${AWS::Partition}", "aws")
-                    )
-
-
-# The real CDK command line, run against a stand-in; its output is turned into lines for people.
-#
-# It is the project's own, one on PATH that is new enough, or else one that is fetched. First it synthesises, and the
-# assembly has the accounts and regions of the stacks. None of these is bootstrapped: of all that a bootstrap makes,
-# only the buckets for assets and the parameter with the bootstrap version are created; CDK does without roles that
-# cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
+from epochal.contrib.local.processes import Tell
+from epochal.contrib.local.programs import Package, Places
 
 PACKAGE = Package(
     title="the CDK command line, 8 MB",
@@ -386,57 +220,3 @@ def _refusal(output: Iterable[str]) -> list[str]:
     lines = [line.rstrip() for line in output]
     first = next((number for number, line in enumerate(lines) if line.startswith("epochal: ")), len(lines))
     return [*lines[first : first + 1], *takewhile(lambda line: line.startswith("  at "), lines[first + 1 :])]
-
-
-# The deployed stacks with their outputs, in a file beside the server: when the server stops, both are gone.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """The outputs of one stack, with the stack's name and environment.
-
-    Attributes:
-        stack: name of the stack.
-        environment: account and region of the stack.
-        values: values of the outputs by their names.
-    """
-
-    stack: str
-    environment: Environment = HERE
-    values: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RememberedDeployment:
-    """A deployment: the outputs of its stacks, and the home environment of commands.
-
-    Commands use the home where no store names another environment.
-    """
-
-    home: Environment = HERE
-    stacks: tuple[Outputs, ...] = ()
-
-
-def environments_of(deployed: Assembly | RememberedDeployment) -> tuple[Environment, ...]:
-    """Return the environments of the stacks and the home environment, sorted, each once."""
-    return tuple(sorted({deployed.home, *(stack.environment for stack in deployed.stacks)}))
-
-
-def remember(server: Server, deployed: RememberedDeployment) -> None:
-    """Write a deployment to a file beside the server."""
-    note(_note(server), asdict(deployed))
-
-
-def remembered(server: Server) -> RememberedDeployment | None:
-    """Read the deployment that was written beside a server; None where nothing was deployed."""
-    note = noted(_note(server))
-    if note is None:
-        return None
-    stacks = (
-        Outputs(**stack | {"environment": Environment(**stack["environment"])}) for stack in note["stacks"]
-    )
-    return RememberedDeployment(home=Environment(**note["home"]), stacks=tuple(stacks))
-
-
-def _note(server: Server) -> Path:
-    return server.directory / "deployed.json"

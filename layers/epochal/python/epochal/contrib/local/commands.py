@@ -1,17 +1,11 @@
-"""Commands for the embedded AWS: start it with a project deployed, stop it, see it, point a shell at it; and
-what goes on while a developer works: which files change, and what functions log.
-"""
+"""Commands for the embedded AWS: start it with a project deployed, stop it, see it, and point a shell at it."""
 
 from __future__ import annotations
 
-import heapq
 import os
-import re
 import shlex
-import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -24,18 +18,17 @@ from epochal.care.verify import Verifier
 from epochal.cli import index, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import tables_of
-from epochal.codec import json
-from epochal.contrib.local import cdk, deploy, ministack
+from epochal.contrib.local import deploy, ministack, remembered_deployment
 from epochal.contrib.local.deploy import API_URL, LocalDeployment, LocalStore
 from epochal.contrib.local.endpoint import SECRET, Endpoint
-from epochal.contrib.local.errors import TooManyFiles
-from epochal.contrib.local.installed_from import WHEELS, Requirement, requirement_of_project
+from epochal.contrib.local.file_changes import POLL_SECONDS, changes
+from epochal.contrib.local.function_logs import LogLine, logs_of
+from epochal.contrib.local.new_project import new
 from epochal.contrib.local.opened import open_local
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places, here
-from epochal.errors import EpochalError, InvalidInput
+from epochal.errors import EpochalError
 from epochal.layout.registry import declared
-from epochal.lazy_dataclasses import dataclass, field
 
 HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
 """Variables of a real account in a shell, which would be used beside made-up keys, or instead of them."""
@@ -131,8 +124,8 @@ def logs(name: str, follow: bool, last: int) -> None:
     """
     places = here()
     server = ministack.require(places)
-    deployed = cdk.remembered(server) or cdk.RememberedDeployment()
-    environments = cdk.environments_of(deployed)
+    deployed = remembered_deployment.remembered(server) or remembered_deployment.RememberedDeployment()
+    environments = remembered_deployment.environments_of(deployed)
     logs_found = logs_of([ministack.endpoint(server, environment) for environment in environments], name)
     latest = [line for line in logs_found.more() if line.lines()]
     _print_logs(latest[max(0, len(latest) - last) :])
@@ -274,273 +267,6 @@ def _key(output: str) -> str:
 def _word(value: object) -> str:
     """Return a value as text, with yes and no for booleans."""
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-# `epochal new`: a small, complete project to start from.
-#
-# The files of each kind of project are in a folder beside this one. Each ends in `.tmpl`, so that no tool takes it for
-# a module of the library.
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectKind:
-    """A kind of project that `epochal new` writes.
-
-    Attributes:
-        folder: folder of the templates.
-        extras: extras of the library that the work on the project needs, separated by commas.
-    """
-
-    folder: Path
-    extras: str
-
-
-KINDS: Final = {
-    "service": ProjectKind(Path(__file__).with_name("project"), "cdk,cli,console,lambda,local,pytest"),
-    "web": ProjectKind(Path(__file__).with_name("web_project"), "async,cli,console,pytest"),
-}
-SUFFIX: Final = ".tmpl"
-DOTTED: Final = "dot-"
-"""Prefix of template names in the place of a leading dot in the project."""
-
-NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-LENGTH: Final = 40
-"""Characters of a project's name, at most: names of stacks and functions contain it."""
-
-
-@click.command()
-@click.argument("name")
-@click.option(
-    "--kind",
-    type=click.Choice(tuple(KINDS)),
-    default="service",
-    show_default=True,
-    help="A service with a stack, or a web service with FastAPI, Flask or Lambda.",
-)
-@output.with_json
-def new(name: str, kind: str) -> None:
-    """Write a small, complete project into a new folder.
-
-    A service has rules, a reaction with a read model, a stack and tests. A web service has rules, HTTP operations, a
-    read model and tests.
-
-    NAME is that of the folder and of the stack: lower-case letters, digits and hyphens.
-    """
-    folder = Path(name)
-    if not NAME.fullmatch(name) or len(name) > LENGTH:
-        raise InvalidInput(
-            "NAME",
-            f"must be at most {LENGTH} lower-case letters, digits and single hyphens, from a letter on",
-        )
-    if folder.exists():
-        raise InvalidInput("NAME", f"{folder} is there already")
-    library = requirement_of_project(KINDS[kind].extras)
-    files = [str(path) for path in _write(KINDS[kind].folder, folder, name, library)]
-    lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]
-    output.document({"folder": name, "files": files}, lines)
-
-
-def _write(templates: Path, folder: Path, name: str, library: Requirement) -> Iterator[Path]:
-    """Write the files of a project from their templates, and the library's wheel if it needs that; yield each path."""
-    words = {"name": name, "requirement": library.line}
-    for template in sorted(templates.rglob(f"*{SUFFIX}")):
-        parts = template.relative_to(templates).with_suffix("").parts
-        file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text("utf-8"))
-        file.write_text(text, "utf-8")
-        yield file
-    if library.wheel is not None:
-        file = folder / WHEELS / library.wheel.name
-        file.parent.mkdir()
-        shutil.copyfile(library.wheel, file)
-        yield file
-
-
-# Changed files of a project, by their times and sizes, whether an editor, `git` or a generator changes them.
-#
-# Folders without sources are skipped: hidden ones, virtual environments, and those that npm, CDK and Python make.
-
-POLL_SECONDS: Final = 0.5
-"""Seconds between scans of the files, at some microseconds a file; changes are reported once a scan finds no more."""
-
-MOST_FILES: Final = 20_000
-"""Files of a project, at most: scans of more would keep a processor busy."""
-
-_MADE: Final = frozenset({"node_modules", "__pycache__", "cdk.out"})
-_ENVIRONMENT: Final = "pyvenv.cfg"
-
-Seen = Mapping[str, tuple[int, int]]
-
-
-def changes(root: Path, *, sleep: Callable[[float], object] = time.sleep) -> Iterator[tuple[str, ...]]:
-    """Yield, without end, the names of files that changed, appeared or vanished since the last yield.
-
-    The first names are of files that changed since this call. Names are relative to `root`. Files that change while the
-    caller handles a yield come with the next one.
-
-    What changes while the caller does something about it comes next.
-
-    Raises:
-        TooManyFiles: the folder has too many files for a project.
-    """
-    return _changes(root, _seen(root), sleep)
-
-
-def _changes(root: Path, before: Seen, sleep: Callable[[float], object]) -> Iterator[tuple[str, ...]]:
-    """Yield the names of changed files, each time a change has settled, starting from `before`."""
-    while True:
-        sleep(POLL_SECONDS)
-        now = _seen(root)
-        if now == before:
-            continue
-        sleep(POLL_SECONDS)
-        while (again := _seen(root)) != now:
-            now = again
-            sleep(POLL_SECONDS)
-        changed = tuple(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
-        before = now
-        if changed:  # empty where a change was undone
-            yield changed
-
-
-def _seen(root: Path) -> Seen:
-    """Return the modification time and the size of each file of a project, by its name.
-
-    Raises:
-        TooManyFiles: there are more than `MOST_FILES`.
-    """
-    states: dict[str, tuple[int, int]] = {}
-    for path, changed, size in _files(root):
-        states[os.path.relpath(path, root)] = (changed, size)
-        if len(states) > MOST_FILES:
-            raise TooManyFiles(str(root), MOST_FILES)
-    return states
-
-
-def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
-    """Yield the path, the modification time in nanoseconds, and the size of each file in a folder.
-
-    Hidden files, generated folders and virtual environments are skipped.
-    """
-    try:
-        with os.scandir(folder) as listed:
-            entries = [each for each in listed if not each.name.startswith(".") and each.name not in _MADE]
-    except (FileNotFoundError, NotADirectoryError):
-        return  # gone since it was listed
-    if any(entry.name == _ENVIRONMENT for entry in entries):
-        return
-    for entry in entries:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(entry.path)
-            else:
-                stat = entry.stat()
-                yield entry.path, stat.st_mtime_ns, stat.st_size
-        except FileNotFoundError:
-            continue
-
-
-# Logs of functions on the embedded AWS: prints, lines of loggers, and the traces of errors that handlers raise.
-#
-# Each invocation has a log stream of its own, which exists when the invocation has ended. So a follower polls for lines
-# since a time and skips the lines that it has had; only those of the last seconds are remembered for that.
-
-LATE_MS: Final = 30_000
-"""Milliseconds by which lines may appear late: an invocation's lines have the time at which it ended."""
-
-_PLATFORM: Final = re.compile(r"(START|END|REPORT) RequestId: ")
-_METRICS: Final = "_aws"
-_DULL: Final = frozenset({"level", "message", "timestamp", "service", "location", "sampling_rate", "trace"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """A line in the log of a function; `at` is its time in milliseconds since 1970."""
-
-    at: int
-    function: str
-    text: str
-
-    def lines(self) -> list[str]:
-        """Return the line as text for people, on one or several lines.
-
-        JSON of a logger becomes level, message and fields, with a trace below. Lines of Lambda itself and of metrics
-        become nothing.
-        """
-        if _PLATFORM.match(self.text):
-            return []
-        try:
-            record = json.loads(self.text)
-        except ValueError:
-            return self.text.splitlines()
-        if not isinstance(record, dict) or not {"level", "message"} <= record.keys():
-            return [] if isinstance(record, dict) and _METRICS in record else [self.text]
-        fields = "".join(f"  {name}={value}" for name, value in record.items() if name not in _DULL)
-        return [f"{record['level']} {record['message']}{fields}", *str(record.get("trace", "")).splitlines()]
-
-
-@dataclass(slots=True, kw_only=True)
-class Logs:
-    """Reader of the logs of functions, which returns the lines that are new since the last call.
-
-    Attributes:
-        groups: client of CloudWatch Logs, name of the function, and name of its log group, for each function.
-    """
-
-    groups: Sequence[tuple[Any, str, str]]
-    _since: int = 0
-    _had: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-
-    def more(self) -> list[LogLine]:
-        """Return the lines that are new since the last call, by time; all lines at the first call."""
-        lines = list(heapq.merge(*map(self._of, self.groups), key=lambda line: line.at))
-        if lines:
-            self._since = max(self._since, lines[-1].at - LATE_MS)
-            self._had = Counter(
-                {moment: had for moment, had in self._had.items() if moment[2] >= self._since}
-            )
-        return lines
-
-    def _of(self, group: tuple[Any, str, str]) -> Iterator[LogLine]:
-        """Yield the new lines of a log group, and note that they have been read."""
-        client, function, name = group
-        passed = Counter[tuple[str, str, int]]()
-        try:
-            pages = client.get_paginator("filter_log_events").paginate(
-                logGroupName=name, startTime=self._since
-            )
-            events = [event for page in pages for event in page["events"]]
-        except client.exceptions.ResourceNotFoundException:
-            return  # it has not been invoked
-        for event in events:
-            moment = (name, event["logStreamName"], event["timestamp"])
-            passed[moment] += 1
-            if passed[moment] > self._had[moment]:
-                self._had[moment] += 1
-                yield LogLine(at=event["timestamp"], function=function, text=event["message"])
-
-
-def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
-    """Make a reader of the logs of deployed functions, or of those with `name` in their names.
-
-    Raises:
-        InvalidInput: there is no such function; lists the functions.
-    """
-    groups, names = [], []
-    for endpoint in endpoints:
-        lambdas, logs = endpoint.clients("lambda", "logs")
-        for page in lambdas.get_paginator("list_functions").paginate():
-            for function in page["Functions"]:
-                names.append(function["FunctionName"])
-                if name in names[-1]:
-                    group = function.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{names[-1]}"
-                    groups.append((logs, names[-1], group))
-    if not groups:
-        raise InvalidInput(
-            "NAME", f"must be in the name of a function: {', '.join(sorted(names)) or 'none is deployed'}"
-        )
-    return Logs(groups=groups)
 
 
 COMMANDS: Final = (local, new)

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from epochal.contrib.local import cdk, ministack, processes
-from epochal.contrib.local.cdk import Outputs, RememberedDeployment, Stack, environments_of
+from epochal.contrib.local import cdk, ministack, processes, remembered_deployment
+from epochal.contrib.local.assembly import Stack
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.local.errors import NotRunning, OutputMissing, StoreUnclear
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places
+from epochal.contrib.local.remembered_deployment import Outputs, RememberedDeployment, environments_of
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter, open_deployment
 from epochal.lazy_dataclasses import dataclass
@@ -172,7 +173,7 @@ def deploy(
             [stack.name for stack in assembly.stacks if stack.environment == environment],
         )
     deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
-    cdk.remember(server, deployed)
+    remembered_deployment.remember(server, deployed)
     return _found(server, deployed)
 
 
@@ -183,7 +184,7 @@ def current(places: Places) -> LocalDeployment:
         NotRunning: the embedded AWS is not running, or nothing is deployed to it.
     """
     server = ministack.require(places)
-    deployed = cdk.remembered(server)
+    deployed = remembered_deployment.remembered(server)
     if deployed is None:
         raise NotRunning("nothing is deployed to the embedded AWS: `epochal local up` deploys")
     return _found(server, deployed)

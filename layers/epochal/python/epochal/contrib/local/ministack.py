@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from epochal.contrib.local import cdk, processes
-from epochal.contrib.local.cdk import HERE, Environment, RememberedDeployment, environments_of
+from epochal.contrib.local import processes, remembered_deployment
+from epochal.contrib.local.assembly import HERE, Environment
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.local.errors import (
     KeptLost,
@@ -38,6 +38,7 @@ from epochal.contrib.local.errors import (
 )
 from epochal.contrib.local.processes import Server, Tell
 from epochal.contrib.local.programs import Places, note, noted
+from epochal.contrib.local.remembered_deployment import RememberedDeployment, environments_of
 from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.named_objects import is_installed
 
@@ -293,7 +294,7 @@ def stop(places: Places, server: Server) -> None:
     Raises:
         KeptLost: the server did not save all of its state.
     """
-    deployed = cdk.remembered(server) or RememberedDeployment()
+    deployed = remembered_deployment.remembered(server) or RememberedDeployment()
     counted = Kept(
         port=server.port,
         counts=tuple(_counts(server, environment) for environment in environments_of(deployed)),
