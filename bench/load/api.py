@@ -16,8 +16,8 @@ from botocore.httpsession import URLLib3Session
 
 from bench.load.measures import Measures
 from epochal.codec import json
-from epochal.contrib.proving.proof import ANSWER_SECONDS, SignedHttp
-from epochal.contrib.proving.proof import Answer as HttpAnswer
+from epochal.contrib.proving.signed_http import ANSWER_SECONDS, SignedHttp
+from epochal.contrib.proving.signed_http import Answer as HttpAnswer
 from epochal.errors import Unavailable
 
 CONNECTIONS: Final = 32

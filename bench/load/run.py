@@ -23,7 +23,7 @@ from bench.load.tag_writers import TagWriter
 from bench.load.verification import Found, feed_differs, followed_differs, stream_differs
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.local.endpoint import KEY, SECRET
-from epochal.contrib.proving.proof import stacks_of
+from epochal.contrib.proving.deployed_stacks import stacks_of
 
 WRITERS = 2
 """Of each layout. Each needs warm instances of the functions, and a small machine has two cores."""

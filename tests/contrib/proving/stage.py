@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.contrib.proving.proof import CATEGORY, Answer, DeployedStack, ProofRun
+from epochal.contrib.proving.deployed_stacks import DeployedStack
+from epochal.contrib.proving.proof import CATEGORY, ProofRun
+from epochal.contrib.proving.signed_http import Answer
 from tests.support.api import Api
 
 ACCOUNT = "123456789012"

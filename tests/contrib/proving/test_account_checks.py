@@ -11,17 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from epochal.contrib.proving import commands as checks
-from epochal.contrib.proving.proof import (
-    Broken,
-    DeployedStack,
-    ProofRun,
-    Trial,
-    Unproven,
-    functions_of,
-    prove,
-    resolved,
-    stacks_of,
-)
+from epochal.contrib.proving.deployed_stacks import DeployedStack, functions_of, resolved, stacks_of
+from epochal.contrib.proving.proof import Broken, ProofRun, Trial, Unproven, prove
 from epochal.errors import Refused
 from tests.contrib.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 from tests.surfaces.stacks.test_permissions import EXPECTED

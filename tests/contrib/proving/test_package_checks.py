@@ -14,7 +14,8 @@ import pytest
 from epochal.contrib.lake.proofs import lake
 from epochal.contrib.proving import store as checks
 from epochal.contrib.proving import updating
-from epochal.contrib.proving.proof import CATEGORY, Broken, DeployedStack, ProofRun, Unproven, prove
+from epochal.contrib.proving.deployed_stacks import DeployedStack
+from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Unproven, prove
 from epochal.contrib.proving.updating import SETTING, changed_setting
 from epochal.contrib.publish.proofs import publications_of, publish
 from epochal.contrib.publish.publication import PUBLISH, Publication

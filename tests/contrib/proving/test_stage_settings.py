@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.proving import commands as checks
-from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
+from epochal.contrib.proving.deployed_stacks import DeployedFunction, DeployedStack
 from epochal.layout.registry import layouts_in
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings

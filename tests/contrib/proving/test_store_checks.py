@@ -18,8 +18,10 @@ from botocore.exceptions import ClientError
 from epochal.care.status import standings
 from epochal.contrib.processes import Append, Call, Done, Process, process_of
 from epochal.contrib.proving import store as checks
-from epochal.contrib.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
-from epochal.contrib.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
+from epochal.contrib.proving.deployed_stacks import DeployedStack
+from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Unproven, prove
+from epochal.contrib.proving.signed_http import Answer
+from epochal.contrib.proving.writers import Outcome, ProofWriter, StreamWriter, writers_of
 from epochal.contrib.timers.engine import Engine, engine_of
 from epochal.contrib.timers.protocol import Sent, Wake
 from epochal.layout.tables import TIMERS

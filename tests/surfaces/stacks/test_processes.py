@@ -13,7 +13,7 @@ from epochal.cdk import EventStore
 from epochal.cdk.rules import BadSetting
 from epochal.contrib.processes.cdk import Process
 from epochal.contrib.proving import commands as account
-from epochal.contrib.proving.proof import DeployedFunction, DeployedStack
+from epochal.contrib.proving.deployed_stacks import DeployedFunction, DeployedStack
 from epochal.pages.items import STREAMS
 from epochal.plan import ops
 from epochal.settings import variable

@@ -13,7 +13,7 @@ from epochal.cli.inputs import Unsound
 from epochal.cli.target import OpenedStore
 from epochal.codec import json
 from epochal.contrib.proving import commands as command
-from epochal.contrib.proving.proof import DeployedStack
+from epochal.contrib.proving.deployed_stacks import DeployedStack
 from epochal.plan.ops import Op, Put, Reply
 from tests.support.terminal import Terminal
 

@@ -10,7 +10,7 @@ from epochal.contrib.event_store_adapter import AdapterOptions
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, opened
 from epochal.contrib.proving.proof import CATEGORY, ProofRun
-from epochal.contrib.proving.store import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
+from epochal.contrib.proving.writers import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.versions import ANY, NO_STREAM
 

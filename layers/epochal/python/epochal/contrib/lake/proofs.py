@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from epochal.contrib.lake import TABLE, VIEW
-from epochal.contrib.proving.proof import AWS, CATEGORY, Broken, ProofRun, Trial, Unproven, trial
+from epochal.contrib.proving.deployed_stacks import AWS
+from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, trial
 from epochal.contrib.publish.proofs import publications_of
 from epochal.dynamo.aws_errors import translate_errors
 

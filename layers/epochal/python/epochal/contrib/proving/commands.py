@@ -17,23 +17,17 @@ import click
 from epochal import extensions
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
-from epochal.contrib.proving.proof import (
+from epochal.contrib.proving.deployed_stacks import (
     AWS,
-    Broken,
     DeployedFunction,
     DeployedStack,
-    ProofReport,
-    ProofRun,
-    Result,
-    SignedHttp,
-    Trial,
-    Unproven,
     functions_of,
     resolved,
     stacks_of,
-    trial,
 )
+from epochal.contrib.proving.proof import Broken, ProofReport, ProofRun, Result, Trial, Unproven, trial
 from epochal.contrib.proving.proof import prove as tried
+from epochal.contrib.proving.signed_http import SignedHttp
 from epochal.contrib.proving.store import quarantine, store_checks
 from epochal.contrib.proving.updating import changed_setting
 from epochal.dynamo.aws_errors import translate_errors

@@ -7,15 +7,10 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
-from epochal.contrib.proving.proof import (
-    Broken,
-    DeployedFunction,
-    ProofRun,
-    Unproven,
-    functions_of,
-    trial,
-)
-from epochal.contrib.proving.store import KIND, stream_writer
+from epochal.contrib.proving.deployed_stacks import DeployedFunction, functions_of
+from epochal.contrib.proving.proof import Broken, ProofRun, Unproven, trial
+from epochal.contrib.proving.store import stream_writer
+from epochal.contrib.proving.writers import KIND
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.model.events import Event
 from epochal.model.versions import ANY

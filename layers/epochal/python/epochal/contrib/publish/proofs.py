@@ -13,7 +13,9 @@ from epochal.contrib.proving.catching_up import (
     has_reached,
     standing_at,
 )
-from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
+from epochal.contrib.proving.deployed_stacks import functions_of
+from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, trial
+from epochal.contrib.proving.writers import KIND
 from epochal.contrib.publish.publication import PUBLISH, Publication, publication_of
 from epochal.model.events import Event
 
@@ -34,7 +36,7 @@ def publications_of(proof: ProofRun) -> list[Publication]:
         publication
         for publication in publications
         if (publication.categories is None or CATEGORY in publication.categories)
-        and (publication.types is None or checks.KIND in publication.types)
+        and (publication.types is None or KIND in publication.types)
     ]
 
 
@@ -54,7 +56,7 @@ def publish(proof: ProofRun) -> str:
         raise Unproven(rule)
     writer = checks.stream_writer(proof, "publish")
     begins, began = ends_of_feed(proof), proof.clock()
-    writer.store.append(writer.stream, [Event.json(checks.KIND, {"n": 0})])
+    writer.store.append(writer.stream, [Event.json(KIND, {"n": 0})])
     proof.removals.append(writer.remove)
     places: list[FeedPlace] = []
 

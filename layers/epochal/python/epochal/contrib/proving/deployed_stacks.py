@@ -1,0 +1,148 @@
+"""What is deployed, as CloudFormation has it: the stacks of a stage with their templates and their resources.
+
+The stack of the tables is found by its output `IndexTable`. Where it is called `epochal-prod-store`, the stacks that
+begin with `epochal-prod-` are of the same stage; others are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from json import loads
+from typing import Any, Final
+
+from epochal.dynamo.aws_errors import translate_errors
+from epochal.hosting.function import PROCESS
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.settings import variable
+
+AWS: Final = "amazonaws."
+"""Part of the address of every AWS service; stand-ins do not have it."""
+
+STORE: Final = "-store"
+REACTION: Final = variable("reaction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployedStack:
+    """A stack of CloudFormation: its outputs, parameters and resources.
+
+    Attributes:
+        resources: resources of the template by logical id, each with its `Type` and `Properties`.
+        physical: physical ids of the resources, which are their names in the account, by logical id.
+    """
+
+    name: str
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    physical: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the physical id and the template's properties of each resource of a type."""
+        for logical, resource in self.resources.items():
+            if resource["Type"] == kind and logical in self.physical:
+                yield self.physical[logical], resource.get("Properties", {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployedFunction:
+    """A Lambda function: its configuration as deployed, and its properties in the template."""
+
+    stack: DeployedStack
+    name: str
+    synthesised: Mapping[str, Any]
+    deployed: Mapping[str, Any]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables of the function as it is deployed."""
+        variables: Mapping[str, str] = self.deployed.get("Environment", {}).get("Variables", {})
+        return variables
+
+    @property
+    def reaction(self) -> str:
+        """Name of the reaction that the function runs; empty for none."""
+        return self.environment.get(REACTION, "")
+
+    @property
+    def kind(self) -> str:
+        """Kind of the function in its stage: `process`, `reaction`, or the last part of its name."""
+        if PROCESS in self.environment:
+            return "process"
+        return "reaction" if self.reaction else self.name.rpartition("-")[2]
+
+
+def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
+    """Find the stacks of a stage by the name of its index table, and the stacks named in `also`.
+
+    Empty where no stack has the table among its outputs.
+    """
+    with translate_errors("DescribeStacks"):
+        pages = cloudformation.get_paginator("describe_stacks").paginate()
+        by_name = {stack["StackName"]: stack for page in pages for stack in page["Stacks"]}
+    home = next((name for name, stack in by_name.items() if index_table in _outputs(stack).values()), "")
+    if not home:
+        return []
+    stage = home.removesuffix(STORE)
+    of_stage = [name for name in by_name if home.endswith(STORE) and name.startswith(f"{stage}-")]
+    return [
+        _stack(cloudformation, by_name[name])
+        for name in dict.fromkeys([home, *of_stage, *also])
+        if name in by_name
+    ]
+
+
+def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) -> list[DeployedFunction]:
+    """Return Epochal's own Lambda functions in these stacks: those that have a service name set."""
+    functions = list[DeployedFunction]()
+    for stack in stacks:
+        lambda_ = client("lambda")
+        for name, properties in stack.of("AWS::Lambda::Function"):
+            with translate_errors("GetFunctionConfiguration"):
+                deployed = lambda_.get_function_configuration(FunctionName=name)
+            function = DeployedFunction(stack=stack, name=name, synthesised=properties, deployed=deployed)
+            if "POWERTOOLS_SERVICE_NAME" in properties.get("Environment", {}).get("Variables", {}):
+                functions.append(function)
+    return functions
+
+
+def resolved(value: Any, stack: DeployedStack) -> str | None:
+    """Resolve a value of a template to text; None where the template and the stack do not suffice."""
+    match value:
+        case str() | int() | float():
+            return str(value)
+        case {"Ref": name}:
+            return stack.physical.get(name, stack.parameters.get(name))
+        case {"Fn::Join": [between, parts]}:
+            texts = [resolved(part, stack) for part in parts]
+            return None if None in texts else between.join(texts)
+        case _:
+            return None
+
+
+def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
+    """Read the template and the resources of a described stack from CloudFormation."""
+    name = described["StackName"]
+    with translate_errors("GetTemplate"):
+        body = cloudformation.get_template(StackName=name)["TemplateBody"]
+    with translate_errors("ListStackResources"):
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
+        resources = [entry for page in pages for entry in page["StackResourceSummaries"]]
+    template = loads(body) if isinstance(body, str) else body
+    return DeployedStack(
+        name=name,
+        outputs=_outputs(described),
+        parameters={
+            entry["ParameterKey"]: entry["ParameterValue"] for entry in described.get("Parameters", ())
+        },
+        resources=template.get("Resources", {}),
+        physical={
+            entry["LogicalResourceId"]: entry["PhysicalResourceId"]
+            for entry in resources
+            if entry.get("PhysicalResourceId")
+        },
+    )
+
+
+def _outputs(described: Mapping[str, Any]) -> dict[str, str]:
+    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", ())}
