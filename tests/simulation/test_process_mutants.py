@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.processes import outputs
-from epochal.contrib.processes.outputs import PERFORMED, Inbox, Outbox, message_in, record
+from epochal.contrib.processes import handlers
+from epochal.contrib.processes.handlers import Inbox, Outbox
+from epochal.contrib.processes.outputs import PERFORMED, message_in, record
 from epochal.contrib.processes.process import Instance, Process
 from epochal.deciders.codecs import Stored
 from epochal.deciders.on_streams import Deciders
@@ -69,7 +70,7 @@ def a_command_is_sent_without_its_note(patch: Patch) -> None:
         except target.refusals as error:
             words = {"error": type(error).__name__, "text": str(error), "below": event.index + 1}
             refused = [record("$refused", {**told, **words})]
-        note = partial(outputs._note, below=event.index + 1, events=refused)
+        note = partial(handlers._note, below=event.index + 1, events=refused)
         self.instances.handle(event.stream, decide=note)
 
     patch.setattr(Outbox, "_send", apart)
@@ -92,7 +93,7 @@ def outputs_are_noted_before_they_are_performed(patch: Patch) -> None:
     perform = Outbox._perform
 
     def early(self: Outbox, rules: Process, event: FeedEvent) -> bool:
-        self.instances.handle(event.stream, decide=partial(outputs._note, below=event.index + 1))
+        self.instances.handle(event.stream, decide=partial(handlers._note, below=event.index + 1))
         return perform(self, rules, event)
 
     patch.setattr(Outbox, "_perform", early)
@@ -103,7 +104,7 @@ def an_answer_is_appended_whatever_came_before(patch: Patch) -> None:
     def blind(instance: Instance, *, below: int, events: Any = ()) -> Any:
         return [*events, record(PERFORMED, {"below": below})]
 
-    patch.setattr(outputs, "_note", blind)
+    patch.setattr(handlers, "_note", blind)
 
 
 @mutant("was done")

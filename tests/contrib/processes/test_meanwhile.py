@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from epochal.contrib.processes import Append, Output, Send
-from epochal.contrib.processes.outputs import PERFORMED, Outbox, record
+from epochal.contrib.processes.handlers import Outbox
+from epochal.contrib.processes.outputs import PERFORMED, record
 from epochal.contrib.processes.process import Instance
 from epochal.deciders.codecs import Stored
 from tests.contrib.processes.world import CODEC, Charge, Outside, Placed, Released, World, checkout

@@ -500,7 +500,7 @@ def test_where_a_note_fails_too_the_failure_of_the_output_is_what_is_told(
     def unnoted(*_: object, **__: object) -> None:
         raise RuntimeError("no note")
 
-    monkeypatch.setattr("epochal.contrib.processes.outputs._note", unnoted)
+    monkeypatch.setattr("epochal.contrib.processes.handlers._note", unnoted)
     failed: list[Attempt] = []
     world.feed.index()
     member = Member(reaction=outbox, reader=world.reader)

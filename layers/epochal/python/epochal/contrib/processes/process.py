@@ -29,15 +29,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
 
+from epochal.contrib.processes.handlers import HOME, Inbox, Outbox
 from epochal.contrib.processes.outputs import (
-    HOME,
     INPUT,
     PERFORMS,
     REFUSED,
     CommandRefused,
     Done,
-    Inbox,
-    Outbox,
     Output,
     Target,
     message_in,
