@@ -8,12 +8,9 @@ leaves a tombstone, or, by choice, an open stream that goes on at its next index
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
-from epochal.contrib.equinox.append import Fixed, append
-from epochal.contrib.equinox.port import advance, begin, removing
-from epochal.errors import InvalidInput
+from epochal.contrib.equinox.port import removing
 from epochal.index.checkpoints import calf_key, tip_key
 from epochal.index.tip import (
     StoredSpan,
@@ -23,16 +20,13 @@ from epochal.index.tip import (
     query_calves,
     read_span,
     read_tip,
-    span_size,
     write_unfold,
 )
-from epochal.index.tip_append import TipOrToken
-from epochal.index.tip_writes import retry_etag, token_of, unchanged_condition
-from epochal.index.wire_batch import WireBatch
+from epochal.index.tip_writes import retry_etag, unchanged_condition
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import Batch, PruneProgress, accepts
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion, version_of
+from epochal.model.versions import Conflict, ExpectedVersion
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.ops import Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
@@ -171,64 +165,3 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
         if len(below) < len(reply.items) or reply.last is None:
             break
     return PruneProgress(low_water=mark, deleted=deleted, done=True)
-
-
-# Copying events to an archive, a table of the same layout, before they are pruned.
-#
-# The archive's stream has the same events at the same indices, to the byte, so a reader goes on from one to the other.
-# Copying resumes where the archive's version says, whoever copied last.
-
-UNMARKED: Final = bytes(16)
-"""Append id of a copying write: copied events keep the append ids they have, and this one matches none of them."""
-
-_CALVING: Final = Fixed(max_bytes=200 * 1024, mode="two-step")
-"""Rule of calving of an archive, which has few large items: it is written once and read many events at a time."""
-
-
-def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
-    """Copy a stream's events below an index to its archive; return the version that the archive reaches.
-
-    Events that the archive has already are not copied.
-
-    Args:
-        into: name of the archive's table.
-        before: index of the first event that is not copied.
-        etags: fresh etags, for the archive's Tip.
-
-    Raises:
-        InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
-    """
-    while True:
-        target = yield from load_tip(into, stream)
-        if target is not None and target.deleted:
-            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
-        reached = 0 if target is None else target.version
-        cursor = yield from begin(table, stream, reached)
-        if cursor is None or reached >= min(before, cursor.head.version):
-            return reached
-        spans: Sequence[StoredSpan] = ()
-        if cursor.at <= reached:
-            part = yield from advance(table, cursor, shared=True)
-            cursor, spans = part.cursor, part.spans
-        if not spans:
-            if version_of((yield from load_tip(into, stream))) > reached:
-                continue  # another has copied and pruned them meanwhile
-            raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
-        base: TipOrToken = target
-        for span in spans:
-            base = yield from _copy(into, stream, span.before(before), base, next(etags))
-
-
-def _copy(into: str, stream: str, span: StoredSpan, target: TipOrToken, etag: str) -> Steps[TipOrToken]:
-    """Append a span to the archive's stream; return the Tip or token after it.
-
-    If another copier was faster, the archive is left as it is, and the target is returned.
-    """
-    if not span.events or version_of(target) != span.base:
-        return target
-    batch = WireBatch(
-        stream=stream, span=span, size=span_size(span), unfolds=None, etag=etag, append_id=UNMARKED
-    )
-    expected = NO_STREAM if target is None else token_of(target)
-    result = yield from append(into, batch, expected, _CALVING, target)
-    return result.token if isinstance(result, Appended) else target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from epochal.contrib.equinox import EquinoxOptions, append, port, pruning
+from epochal.contrib.equinox import EquinoxOptions, append, archiving, port, pruning
 from epochal.contrib.equinox.append import ByCost, Calving, calving_of
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
@@ -48,7 +48,7 @@ class Tips:
     prune = staticmethod(pruning.prune)
     delete = staticmethod(pruning.delete)
     begin_pruned = staticmethod(pruning.begin_pruned)
-    archive = staticmethod(pruning.archive)
+    archive = staticmethod(archiving.archive)
     keeps_unfolds = True
     keeps_ids = False
 
