@@ -1,0 +1,166 @@
+"""The first page begins with what is wrong, the gravest first, each with what to do about it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from epochal import Event, reaction
+from epochal.contrib.console.page import Services
+from epochal.contrib.console.server import application
+from epochal.deployment import Deployment
+from epochal.hosting.indexer_state import IndexerState
+from epochal.reactions.definition import Delivery
+from epochal.testing.feeds import MemoryFeed
+from tests.contrib.console.test_overview import NOON, At, clock, feed, opened
+from tests.docs.test_links import ROOT
+
+__all__ = ["clock", "feed", "opened"]
+
+
+def client_of(opened: Deployment, **services: Any) -> FlaskClient:
+    return application(opened, "epochal-test", Services(prefix="epochal-test", **services)).test_client()
+
+
+def page_of(client: FlaskClient, path: str = "/") -> str:
+    answer = client.get(path, base_url="http://127.0.0.1")
+    assert answer.status_code == 200, answer.text
+    return html.unescape(answer.text)
+
+
+def problems(page: str) -> list[str]:
+    """The problems on the first page, as text."""
+    found = re.findall(r'<li class="problem">(.*?)</li>', page, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", " ", one).split()) for one in found]
+
+
+@reaction(name="board", categories=["Cart"], attempts=1)
+def board(_: Delivery) -> None:
+    """Parks every stream."""
+    raise ValueError("no gate")
+
+
+def test_nothing_is_wrong_where_nothing_waits(feed: MemoryFeed, opened: Deployment, clock: At) -> None:
+    feed.streams.append("Cart-1", [Event(type="Noted")])
+    feed.index()
+    works = {"pages": IndexerState()}
+    page = page_of(client_of(opened, now=clock, indexer=lambda: works))
+    assert problems(page) == []
+    assert "No problem is known" in page
+
+
+def test_problems_come_first_the_gravest_before_the_others_each_with_a_remedy(
+    feed: MemoryFeed, opened: Deployment, clock: At
+) -> None:
+    feed.streams.append("Cart-1", [Event(type="Noted")])
+    feed.react(board)
+    fails = {"pages": IndexerState(failure="the function fails at import")}
+    page = page_of(client_of(opened, now=clock, deployed=lambda: ["board"], indexer=lambda: fails))
+    first, second = problems(page)
+    assert first.startswith("The indexer of pages adds no events: the function fails at import")
+    assert "epochal index status" in first
+    assert "feed-lags" in first
+    assert second.startswith("board has parked 1 stream.")
+    assert "epochal parked list board" in second
+    assert "reaction-<name>-parked" in second
+    assert page.index('class="problem"') < page.index("<h2")
+
+
+def test_a_paused_group_is_named_with_what_resumes_it(
+    feed: MemoryFeed, opened: Deployment, clock: At
+) -> None:
+    @reaction(name="quiet", categories=["Cart"])
+    def quiet(_: Delivery) -> None: ...
+
+    feed.streams.append("Cart-1", [Event(type="Noted")])
+    feed.react(quiet)
+    feed.groups.pause("quiet")
+    (problem,) = problems(page_of(client_of(opened, now=clock, deployed=lambda: ["quiet"])))
+    assert problem.startswith("quiet is paused since ")
+    assert "epochal groups resume quiet" in problem
+
+
+def test_every_entry_of_the_runbook_that_a_page_names_is_there(opened: Deployment) -> None:
+    from epochal.contrib.console.problems import RUNBOOK  # noqa: PLC0415  it is what is shown
+
+    text = (ROOT / "docs" / "runbook.md").read_text("utf-8")
+    assert {f"### `{entry}`" for entry in RUNBOOK} <= set(text.splitlines())
+
+
+@pytest.mark.parametrize("paths", [["/", "/reactions?group=slow"]])
+def test_every_count_of_what_a_group_is_behind_is_of_events(
+    feed: MemoryFeed, opened: Deployment, clock: At, paths: Sequence[str]
+) -> None:
+    @reaction(name="slow", categories=["Cart"])
+    def slow(_: Delivery) -> None: ...
+
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.react(slow)
+    client = client_of(opened, now=clock, deployed=lambda: ["slow"])
+    for path in paths:
+        page_of(client, path)
+    clock.seconds += 120
+    feed.streams.append("Cart-1", [Event(type="Added"), Event(type="Added")])
+    feed.streams.append("User-1", [Event(type="Renamed")])
+    feed.index()
+    for path in paths:
+        page = page_of(client, path)
+        assert "ntries behind" not in page
+        assert "Events behind" in page
+        (row,) = [row for row in page.split("<tr>") if "slow" in row and '<td class="n">2</td>' in row]
+        assert row
+    assert "Events that slow was behind" in page
+
+
+def test_the_events_are_counted_once_a_minute_and_not_where_nothing_is_new(
+    feed: MemoryFeed, opened: Deployment, clock: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @reaction(name="slow", categories=["Cart"])
+    def slow(_: Delivery) -> None: ...
+
+    counted: list[str] = []
+    standing = type(opened.groups).standing
+    monkeypatch.setattr(
+        type(opened.groups),
+        "standing",
+        lambda self, group, *rest: (counted.append(group), standing(self, group, *rest))[1],
+    )
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.react(slow)
+    client = client_of(opened, now=clock, deployed=lambda: ["slow"])
+    page_of(client, "/reactions")
+    assert counted == []
+    feed.streams.append("Cart-1", [Event(type="Added")])
+    feed.index()
+    for _ in range(3):
+        page_of(client, "/reactions")
+    assert counted == ["slow"]
+    clock.seconds += 61
+    page_of(client, "/reactions")
+    assert counted == ["slow", "slow"]
+
+
+@pytest.mark.parametrize("years", [1, 12])
+def test_an_imported_event_does_not_make_the_feed_look_late(
+    feed: MemoryFeed, opened: Deployment, clock: At, years: int
+) -> None:
+    old = f"{2013 - years}-01-01T12:00:00Z"
+    feed.streams.append("Cart-1", [Event(type="Noted", timestamp=old)])
+    feed.index()
+    page = page_of(client_of(opened, now=clock))
+    assert "came to the feed" not in page
+    assert "days" not in page
+    assert "has a time of its own" in page
+
+
+def test_a_feed_that_is_late_by_minutes_is_a_problem(feed: MemoryFeed, opened: Deployment, clock: At) -> None:
+    feed.streams.append("Cart-1", [Event(type="Noted")])
+    clock.seconds = NOON + 600
+    feed.index()
+    (problem,) = problems(page_of(client_of(opened, now=clock)))
+    assert problem.startswith("The newest events came to the feed 10 min after their append.")
