@@ -38,7 +38,7 @@ BOUNDS = {
     "/feed?partition=30000&text=noted": (210, 220),
     "/trace?id=Long-1@0": (110, 150),
     "/trace?id=Long-1@0&items=500": (410, 460),
-    "/reactions?group=slow": (15, 25),
+    "/reactions?group=slow": (25, 40),
     "/search?search=Long": (0, 0),
     "/search?search=Long&layout=pages": (8, 1024),
     "/projections": (2, 50),

@@ -119,7 +119,7 @@ def test_the_first_page_has_each_group_with_what_it_is_behind_and_has_parked(
     client = _client(opened, deployed=lambda: ["board", "never-ran"], now=clock)
     page = _page(client, "/")
     assert _row(page, "board") == ["board", "0", "", "1"]
-    assert "1 stream is parked by reactions" in page
+    assert "board has parked 1 stream" in page
     feed.streams.append("Cart-2", [Event(type="Noted")])
     feed.index()
     clock.seconds += 600
@@ -130,9 +130,9 @@ def test_the_first_page_says_what_was_set_aside(feed: MemoryFeed, opened: Deploy
     feed.streams.append("Cart-1", [Event(type="Noted")])
     (image,) = feed.tables.changes("streams")
     feed.index()
-    assert "No record is set aside by the indexer" in _page(_client(opened), "/")
+    assert "the indexer has set nothing aside" in _page(_client(opened), "/")
     opened.indexer.index([Record(table="streams", sequence_number="1", image={**image, "n": number(99)})])
-    assert "1 record was set aside by the indexer" in _page(_client(opened), "/")
+    assert "1 record was set aside by the indexer of pages" in _page(_client(opened), "/")
 
 
 def test_the_first_page_has_the_sizes_of_tables_and_asks_for_them_once_a_minute(opened: Deployment) -> None:

@@ -12,7 +12,9 @@ from epochal.care.auditor import auditor_of
 from epochal.care.heads import ScannedHead, heads_by_partition, read_heads, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import PartitionStanding, standings
+from epochal.contrib.console.events_behind import EventsBehind, events_behind, in_all_partitions
 from epochal.contrib.console.page import Plot, Services, body, clock, over_time, whole
+from epochal.contrib.console.problems import problems_of
 from epochal.contrib.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
@@ -135,6 +137,9 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
 LATEST: Final = 15
 """Events that are shown."""
 
+CHANGES_KEPT_SECONDS: Final = 24 * 3600
+"""Seconds for which a table's stream keeps its changes."""
+
 GROUPS: Final = 8
 """Groups that the overview shows, at most: each takes a read of every partition."""
 
@@ -153,36 +158,46 @@ class LatestEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """Lag of a group in all partitions: entries behind, age of the oldest one, parked streams.
+    """Lag of a group in all partitions: events behind, age of the oldest one, parked streams.
 
     Attributes:
-        behind: number of entries that the group is behind; None where a checkpoint is beyond the end of its partition.
-        oldest: seconds since the oldest unhandled entry was written; None where there is none.
+        behind: number of events that the group is behind; None where a checkpoint is beyond the end of its partition.
+        oldest: seconds since the oldest unhandled event was indexed; None where there is none.
         parked: number of streams that the group has parked.
     """
 
     group: str
-    behind: int | None
+    behind: EventsBehind | None
     oldest: float | None
     parked: int
 
 
 def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the overview: latest events, lags of groups, quarantine, table sizes."""
+    """Return the values of the overview: problems, latest events, lags of groups, table sizes."""
     table, groups = deployment.settings.index_table, services.groups()
     partitions = list(standings(deployment.driver, table, groups[:GROUPS]))
     late = {partition.partition: _late(deployment, partition) for partition in partitions}
+    newest = max((each for each in late.values() if each is not None), default=None)
+    lags, indexer = _lags(services, deployment, partitions), services.indexer_states(partitions)
+    aside = (
+        {source.name: set_aside(deployment, source) for source in deployment.sources} if partitions else {}
+    )
     return {
+        "problems": problems_of(
+            indexer=indexer[0],
+            partitions=partitions,
+            oldest={lag.group: lag.oldest for lag in lags},
+            late=newest,
+            aside=aside,
+        ),
         "events": _latest(deployment, partitions),
         "partitions": [(partition, late[partition.partition]) for partition in partitions],
-        "indexer": services.indexer_states(partitions),
-        "late": max((each for each in late.values() if each is not None), default=None),
-        "groups": _lags(services, deployment, partitions),
+        "indexer": indexer,
+        "late": newest,
+        "groups": lags,
         "beyond": max(0, len(groups) - GROUPS),
         "prefix": services.prefix,
-        "aside": {source.name: set_aside(deployment, source) for source in deployment.sources}
-        if partitions
-        else {},
+        "dated": any(late[each.partition] is None and each.tail for each in partitions),
         "tables": _tables(services, deployment),
     }
 
@@ -206,7 +221,8 @@ def _latest(deployment: Deployment, partitions: Iterable[PartitionStanding]) -> 
 def _late(deployment: Deployment, standing: PartitionStanding) -> float | None:
     """Return the seconds from the newest event's append until it was indexed; None if unknown.
 
-    They are unknown where there is no event, or it has been removed.
+    They are unknown where there is no event, or it has been removed, or where it has a time of its own, as imported
+    events have: DynamoDB keeps a change for a day, so no event comes to the feed later than that after its append.
     """
     partition, start = standing.partition, before(standing.tail, 1) if standing.tail else standing.tail
     arrived = list(arrivals(deployment.driver, deployment.settings.index_table, partition, start))
@@ -216,21 +232,24 @@ def _late(deployment: Deployment, standing: PartitionStanding) -> float | None:
     (event,) = deployment.feed.events(partition, span.stream, span.next - 1, span.next, fetch=False)
     if not event.timestamp:
         return None
-    return max(0.0, arrived[-1].seconds - unix_seconds(parse_time(event.timestamp)))
+    seconds = arrived[-1].seconds - unix_seconds(parse_time(event.timestamp))
+    return max(0.0, seconds) if seconds <= CHANGES_KEPT_SECONDS else None
 
 
 def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionStanding]) -> list[GroupLag]:
     """Return the lag of each group over all partitions of the standings."""
     now = services.now() / 1e9
+    partitions = list(found)
+    counts = events_behind(services, deployment.groups, partitions)
     rows: dict[str, list[tuple[int | None, float | None, int]]] = {}
-    for partition in found:
+    for partition in partitions:
         for each in partition.groups:
             age = oldest(deployment, partition, each, now)
             rows.setdefault(each.group, []).append((each.behind, age, each.parked))
     return [
         GroupLag(
             group=group,
-            behind=None if any(behind is None for behind, _, _ in each) else sum(row[0] or 0 for row in each),
+            behind=None if any(behind is None for behind, _, _ in each) else in_all_partitions(counts, group),
             oldest=max((age for _, age, _ in each if age is not None), default=None),
             parked=sum(parked for _, _, parked in each),
         )

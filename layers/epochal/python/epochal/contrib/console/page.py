@@ -91,12 +91,12 @@ class Services:
 
         They are deployed reactions, the reactions of this machine, and groups shown before.
         """
-        deployed = self._told("deployed", self.deployed, list[str]())
+        deployed = self.once_a_minute("deployed", self.deployed, list[str]())
         return sorted({*self.reactions, *deployed, *self.lags.groups()})
 
     def bytes_of_tables(self) -> Mapping[str, int]:
         """Return the bytes of each table by its name; empty where they are unknown."""
-        return self._told("sizes", self.sizes, {})
+        return self.once_a_minute("sizes", self.sizes, {})
 
     def indexer_states(self, standing: Iterable[PartitionStanding]) -> tuple[dict[str, IndexerState], str]:
         """Return the indexer's state by layout, and the time of the check as hours and minutes.
@@ -104,7 +104,7 @@ class Services:
         A failure that `standing` has on record takes precedence, since it is newer.
         """
         looked: Mapping[str, IndexerState] = {}
-        states = dict(self._told("indexer", self.indexer, looked))
+        states = dict(self.once_a_minute("indexer", self.indexer, looked))
         for partition in standing:
             if partition.indexer:
                 states[partition.source] = IndexerState(failure=partition.indexer)
@@ -113,7 +113,7 @@ class Services:
             )
         return states, clock(self._kept["indexer"][0] / 1e9) if self.indexer is not None else ""
 
-    def _told(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
+    def once_a_minute(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
         """Return a service's answer, cached for `KEPT`; `otherwise` without a service or permission.
 
         Whoever may read a table need not be allowed to describe it.

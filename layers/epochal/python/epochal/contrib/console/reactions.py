@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from epochal.care.arrivals import arrivals
 from epochal.care.status import GroupStanding, PartitionStanding, groups_of, standings
+from epochal.contrib.console.events_behind import EventsBehind, events_behind
 from epochal.contrib.console.page import Plot, Services, clock, plot, whole
 from epochal.contrib.timers.care import coming
 from epochal.contrib.timers.engine import engine_of
 from epochal.contrib.timers.protocol import Armed
 from epochal.deployment import Deployment
 from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
-from epochal.hosting.group_summaries import figures_of
 from epochal.index.group_state import GroupState
 from epochal.layout.registry import layout_named, partition_of
 from epochal.lazy_dataclasses import dataclass
@@ -33,6 +33,10 @@ SECONDS: Final = 30.0
 """Seconds after which a replay on this machine ends; events that it has not reached stay parked."""
 
 ACTS: Final = ("replay", "skip", "discard")
+"""What can be done with a parked stream."""
+
+STEERING_ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
+"""What can be done with a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,8 +233,8 @@ def _steering(arguments: Mapping[str, str]) -> tuple[str, str, Start | None]:
         InvalidInput: the action is unknown, or the start is none.
     """
     act, group, to = (arguments.get(name, "") for name in ("act", "group", "to"))
-    if act not in ("pause", "resume", "reset", "begin", "delete"):
-        raise InvalidInput("act", "must be one of pause, resume, reset, begin, delete")
+    if act not in STEERING_ACTS:
+        raise InvalidInput("act", f"must be one of {', '.join(STEERING_ACTS)}")
     if act != "reset" or not to:
         return act, group, None
     partitions = [whole(arguments, "partition", 0, 2**31)] if arguments.get("partition") else []
@@ -244,8 +248,7 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     """Return the lag, plots and parked streams of the chosen groups, and the indexer's state.
 
     `group` names groups, separated by commas; without it they are the known ones. With `find` they are all groups,
-    which takes a read of the whole index table. With `count`, the events are counted that each group reads and has not
-    handled, which takes a read of the entries that it is behind.
+    which takes a read of the whole index table.
     """
     table = deployment.settings.index_table
     named = [each.strip() for each in arguments.get("group", "").split(",") if each.strip()]
@@ -254,14 +257,13 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     partitions = list(standings(deployment.driver, table, groups)) if groups else []
     rows = [(each, group) for each in partitions for group in each.groups]
     now = services.now() / 1e9
+    behind = events_behind(services, deployment.groups, partitions)
     return {
         "group": ", ".join(groups),
         "rows": [(partition, group, oldest(deployment, partition, group, now)) for partition, group in rows],
         "indexer": services.indexer_states(partitions),
-        "plots": _plots(services, [group for _, group in rows], now),
-        "figures": figures_of(deployment.groups, dict.fromkeys(group.group for _, group in rows))
-        if "count" in arguments
-        else {},
+        "plots": _plots(services, behind, now),
+        "behind": behind,
         "parked": _parked(deployment, rows),
         "known": not named and not finding,
         "finding": finding,
@@ -283,16 +285,16 @@ def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, 
     return None if first is None else max(0.0, now - first.seconds)
 
 
-def _plots(services: Services, groups: list[GroupStanding], now: float) -> list[Plot]:
-    """Record how many entries each group is behind now; plot the groups with more than one record."""
-    behind = Counter[str]()
-    for group in groups:
-        behind[group.group] += group.behind or 0
-    looks = {name: services.lags.add(name, now, entries) for name, entries in behind.items()}
+def _plots(services: Services, behind: Mapping[tuple[str, int], EventsBehind], now: float) -> list[Plot]:
+    """Record how many events each group is behind now; plot the groups with more than one record."""
+    totals = Counter[str]()
+    for (name, _), events in behind.items():
+        totals[name] += events.count or 0
+    looks = {name: services.lags.add(name, now, count) for name, count in totals.items()}
     return [
         plot(
-            f"Entries that {name} was behind",
-            [(clock(second), entries) for second, entries in looks_at_group],
+            f"Events that {name} was behind",
+            [(clock(second), count) for second, count in looks_at_group],
         )
         for name, looks_at_group in looks.items()
         if len(looks_at_group) > 1

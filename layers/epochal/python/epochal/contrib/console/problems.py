@@ -1,0 +1,164 @@
+"""What is wrong with a store, the gravest first, each with what to do about it: the beginning of the first page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from epochal.care.quarantined import PoisonRecord
+from epochal.care.status import GroupStanding, PartitionStanding
+from epochal.contrib.console.page import ago
+from epochal.hosting.indexer_state import IndexerState
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.quantities import quantity
+
+LATE_SECONDS: Final = 5 * 60
+"""Seconds after which a feed or a reaction is late, as its alarm has it."""
+
+LAGS: Final = "feed-lags"
+SET_ASIDE: Final = "feed-set-aside"
+BLOCKED: Final = "reaction-<name>-blocked"
+PARKED: Final = "reaction-<name>-parked"
+BEHIND: Final = "reaction-<name>-lags"
+
+RUNBOOK: Final = (LAGS, SET_ASIDE, BLOCKED, PARKED, BEHIND)
+"""Entries of the runbook that problems name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that waits for an operator.
+
+    Attributes:
+        text: what is wrong, in a sentence without its full stop.
+        remedy: what to do, in a sentence.
+        command: command that shows more, or does it; empty for none.
+        page: name of the console's page about it.
+        group: group that the page is to show; empty for none.
+        runbook: entry of the runbook; empty for none.
+    """
+
+    text: str
+    remedy: str
+    command: str = ""
+    page: str
+    group: str = ""
+    runbook: str = ""
+
+
+def problems_of(
+    *,
+    indexer: Mapping[str, IndexerState],
+    partitions: Iterable[PartitionStanding],
+    oldest: Mapping[str, float | None],
+    late: float | None,
+    aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]],
+) -> list[Problem]:
+    """Return the problems of a store, the gravest first.
+
+    Args:
+        indexer: states of the indexer by layout.
+        partitions: standings of partitions with those of the groups.
+        oldest: seconds for which the first unhandled event of each group has waited.
+        late: seconds after which the newest events came to the feed; None if unknown.
+        aside: notes and waiting records of what was set aside, by layout.
+    """
+    groups: dict[str, list[GroupStanding]] = {}
+    for partition in partitions:
+        for group in partition.groups:
+            groups.setdefault(group.group, []).append(group)
+    return [
+        *_of_indexer(indexer, late),
+        *_of_records(aside),
+        *(problem for name, standings in groups.items() for problem in _of_group(name, standings)),
+        *(problem for name in groups for problem in _of_lag(name, groups[name], oldest.get(name))),
+    ]
+
+
+def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iterator[Problem]:
+    """Yield the layouts whose events do not come to the feed, or come late."""
+    for layout, state in indexer.items():
+        if state.failure or state.missing:
+            yield Problem(
+                text=f"The indexer of {layout} adds no events: {state.failure or state.missing}",
+                remedy="Until it works, the feed gets nothing new. Changes are kept for 24 hours.",
+                command="epochal index status",
+                page="health",
+                runbook=LAGS,
+            )
+    if late is not None and late > LATE_SECONDS:
+        yield Problem(
+            text=f"The newest events came to the feed {ago(late)} after their append",
+            remedy="The indexer is slow, is throttled, or was stopped.",
+            command="epochal index status",
+            page="health",
+            runbook=LAGS,
+        )
+
+
+def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]) -> Iterator[Problem]:
+    """Yield the layouts of which the indexer has set records aside."""
+    for layout, (notes, waiting) in aside.items():
+        if notes and (waiting is None or waiting):
+            count = "Many records" if waiting is None else quantity(len(waiting), "record")
+            verb = "was" if waiting is not None and len(waiting) == 1 else "were"
+            yield Problem(
+                text=f"{count} {verb} set aside by the indexer of {layout}",
+                remedy="Repair the item that it could not read, and have the record indexed again.",
+                command="epochal index poison list",
+                page="health",
+                runbook=SET_ASIDE,
+            )
+
+
+def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[Problem]:
+    """Yield why a group handles nothing, or not everything."""
+    blocked = [run for group in standings for run in group.blocked]
+    if blocked:
+        yield Problem(
+            text=f"{name} makes no progress: {max(blocked, key=lambda run: run.last).words}",
+            remedy="Mend the cause, and deploy: it goes on by itself.",
+            command=f"epochal groups show {name}",
+            page="reactions",
+            group=name,
+            runbook=BLOCKED,
+        )
+    if any(group.behind is None for group in standings):
+        yield Problem(
+            text=f"{name} has a checkpoint of another index",
+            remedy="Reset it to a place in this index.",
+            command=f"epochal groups reset {name} --to beginning",
+            page="reactions",
+            group=name,
+        )
+    if parked := sum(group.parked for group in standings):
+        yield Problem(
+            text=f"{name} has parked {quantity(parked, 'stream')}",
+            remedy="Mend the cause, deploy, and replay them; give up what can never be handled.",
+            command=f"epochal parked list {name}",
+            page="reactions",
+            group=name,
+            runbook=PARKED,
+        )
+    if paused := min((group.paused for group in standings if group.paused), default=""):
+        yield Problem(
+            text=f"{name} is paused since {paused}",
+            remedy="It handles nothing until somebody resumes it.",
+            command=f"epochal groups resume {name}",
+            page="reactions",
+            group=name,
+        )
+
+
+def _of_lag(name: str, standings: list[GroupStanding], oldest: float | None) -> Iterator[Problem]:
+    """Yield a group that is late though nothing else is known to stop it."""
+    stopped = any(group.blocked or group.paused or group.behind is None for group in standings)
+    if oldest is not None and oldest > LATE_SECONDS and not stopped:
+        yield Problem(
+            text=f"{name} has not handled events that came {ago(oldest)} ago",
+            remedy="A new reaction reads the whole feed first. Otherwise its function fails, or is not called.",
+            command=f"epochal groups show {name}",
+            page="reactions",
+            group=name,
+            runbook=BEHIND,
+        )
