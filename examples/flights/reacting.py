@@ -181,5 +181,5 @@ def expected(batches: Iterable[Batch]) -> tuple[Expected, Expected]:
     return board, table
 
 
-def _differing(model: ReadModel, documents: Expected) -> Iterable[str]:
+def _differing(model: ReadModel[Any], documents: Expected) -> Iterable[str]:
     return (key for key, value in documents.items() if model.get(key) != value)

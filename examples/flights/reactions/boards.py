@@ -72,7 +72,7 @@ def delays(documents: Writable, event: FeedEvent) -> None:
     documents.put(airport, {"landings": known["landings"] + 1, "minutes": known["minutes"] + late})
 
 
-def departures_board(model: ReadModel) -> Reaction:
+def departures_board(model: ReadModel[Any]) -> Reaction:
     """The reaction that keeps the board."""
 
     @reaction(name=DEPARTURES, categories=CATEGORIES, types=[*STATES])
@@ -82,7 +82,7 @@ def departures_board(model: ReadModel) -> Reaction:
     return board
 
 
-def delay_table(model: ReadModel, broken: Collection[str]) -> Reaction:
+def delay_table(model: ReadModel[Any], broken: Collection[str]) -> Reaction:
     """The reaction that keeps the table. It fails on the streams in `broken`, to show what happens then."""
 
     # Few airports and many aircraft: handled side by side, they would only get in each other's way.

@@ -401,7 +401,7 @@ def test_documents_of_a_class_are_written_read_and_found_as_such(kind: type) -> 
     change(model, a=one, b=two)
     assert model.find("by_due", "all").items == (FoundDocument("b", two), FoundDocument("a", one))
     assert models.live("loans", of=kind).get("a") == one
-    assert str(models.live("loans", of=kind).get("a").fee) == "1.10"
+    assert str(models.live("loans", of=kind).get("a", one).fee) == "1.10"
     with pytest.raises(CorruptData, match="loans@1#a"):
         models.live("loans", of=Note).get("a")
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
 from botocore.credentials import Credentials
 
@@ -58,6 +58,7 @@ CONNECTIONS = 100
 
 SECONDS: Final = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
 
+D = TypeVar("D")
 T = TypeVar("T")
 
 
@@ -311,20 +312,36 @@ class AsyncFeed:
     ordered = iterates(FeedReader.ordered, of="reader")
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncReadModel:
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True)
+class AsyncReadModel(Generic[D]):
     """One generation of a read model: each method is that of `ReadModel`, awaited, and raises what it does.
 
     A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
+
+    Attributes:
+        model: of an `AsyncPlace`, or in memory.
     """
 
-    model: ReadModel
+    model: ReadModel[D]
 
     apply = writes(ReadModel.apply, of="model")
     """`fold` is a plain function: what its `documents` wait for is awaited all the same."""
 
     remove = writes(ReadModel.remove, of="model")
-    get = reads(ReadModel.get, of="model")
+    if TYPE_CHECKING:  # type checkers cannot follow `reads` through the forms of `get`
+
+        @overload
+        async def get(self, key: str) -> D | None: ...
+
+        @overload
+        async def get(self, key: str, default: T) -> D | T: ...
+
+        async def get(self, key: str, default: Any = None) -> Any:
+            """Read a document."""
+
+    else:
+        get = reads(ReadModel.get, of="model")
     list = reads(ReadModel.list, of="model")
     find = reads(ReadModel.find, of="model")
     count = reads(ReadModel.count, of="model")
@@ -344,25 +361,66 @@ class AsyncReadModels:
 
     drop = writes(ReadModels.drop)
 
+    @overload
     def open(
         self,
         name: str,
         generation: int,
         *,
-        of: type | None = None,
+        of: type[D],
+        keys: Mapping[str, Callable[[D], Any] | SecondaryKey] | None = None,
+        spread: int = 1,
+        holds: Callable[[D], Any] | None = None,
+    ) -> AsyncReadModel[D]: ...
+
+    @overload
+    def open(
+        self,
+        name: str,
+        generation: int,
+        *,
+        of: None = None,
         keys: Mapping[str, Callable[[Any], Any] | SecondaryKey] | None = None,
         spread: int = 1,
         holds: Callable[[Any], Any] | None = None,
-    ) -> AsyncReadModel:
-        """Open a generation as `ReadModels.open` does; it sends no request, so it is not awaited."""
-        opened = self.store.open(name, generation, of=of, keys=keys, spread=spread, holds=holds)
+    ) -> AsyncReadModel[Any]: ...
+
+    def open(
+        self,
+        name: str,
+        generation: int,
+        *,
+        of: type[Any] | None = None,
+        keys: Mapping[str, Callable[[Any], Any] | SecondaryKey] | None = None,
+        spread: int = 1,
+        holds: Callable[[Any], Any] | None = None,
+    ) -> AsyncReadModel[Any]:
+        """Open a generation as `ReadModels.open` does; it sends no request, so it is not awaited.
+
+        Args:
+            name, generation, of, keys, spread, holds: as of `ReadModels.open`.
+        """
+        opened: ReadModel[Any] = self.store.open(
+            name, generation, of=cast("Any", of), keys=keys, spread=spread, holds=holds
+        )
         return AsyncReadModel(opened)
 
-    async def live(self, name: str, *, of: type | None = None) -> AsyncReadModel:
-        """Open the live generation, as `ReadModels.live` does."""
-        return AsyncReadModel(await run(partial(self.store.live, of=of), name))
+    @overload
+    async def live(self, name: str, *, of: type[D]) -> AsyncReadModel[D]: ...
 
-    async def swap(self, name: str, generation: int) -> AsyncReadModel:
+    @overload
+    async def live(self, name: str, *, of: None = None) -> AsyncReadModel[Any]: ...
+
+    async def live(self, name: str, *, of: type[Any] | None = None) -> AsyncReadModel[Any]:
+        """Open the live generation, as `ReadModels.live` does.
+
+        Args:
+            name, of: as of `ReadModels.live`.
+        """
+        live: Callable[[str], ReadModel[Any]] = partial(self.store.live, of=cast("Any", of))
+        return AsyncReadModel(await run(live, name))
+
+    async def swap(self, name: str, generation: int) -> AsyncReadModel[Any]:
         """Make a generation the live one, as `ReadModels.swap` does."""
         return AsyncReadModel(await finished(run(self.store.swap, name, generation)))
 

@@ -33,7 +33,7 @@ since = click.option("--since", help="Or is this or above.")
 below = click.option("--below", help="And less than this.")
 
 
-def _opened(models: ReadModels, name: str, generation: int | None) -> ReadModel:
+def _opened(models: ReadModels, name: str, generation: int | None) -> ReadModel[Any]:
     return models.live(name) if generation is None else models.open(name, generation)
 
 

@@ -19,7 +19,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from epochal.codec import json
 from epochal.errors import Contended, CorruptData, InvalidInput, Refused, TooLarge
@@ -135,6 +135,9 @@ class Documents:
         return self._held[key]
 
 
+D = TypeVar("D")
+T = TypeVar("T")
+
 Fold = Callable[[Documents, FeedEvent], object]
 """Takes one event into the documents. It may be called again for the same event, on documents without it."""
 
@@ -142,11 +145,14 @@ FoldRemoval = Callable[[Documents, Removal], object]
 """Takes into the documents that events of a stream are gone; likewise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadModel:
-    """One generation of a read model.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class ReadModel(Generic[D]):
+    """One generation of a read model, whose documents are `D`.
 
     Attributes:
+        driver: runs the requests.
+        name, generation: of the read model.
         table: a table with the keys `pk` and `sk`, both strings (`layout.tables.READ_MODELS`).
         keys: what its documents are asked by; None where whoever opened it does not say.
         form: of documents, where they are of a class.
@@ -215,8 +221,19 @@ class ReadModel:
                 return True
         raise Contended(delivery.stream, ATTEMPTS)
 
+    @overload
+    def get(self, key: str) -> D | None: ...
+
+    @overload
+    def get(self, key: str, default: T) -> D | T: ...
+
     def get(self, key: str, default: Any = None) -> Any:
-        """Read a document consistently; return `default` if there is none."""
+        """Read a document consistently; return `default` if there is none.
+
+        Args:
+            key: key of the document.
+            default: what to return if there is no such document.
+        """
         value = self._load(key).value
         return default if value is None else value
 
@@ -496,19 +513,45 @@ class ReadModels:
         init=False, default_factory=dict, compare=False, repr=False
     )
 
+    @overload
     def open(
         self,
         name: str,
         generation: int,
         *,
-        of: type | None = None,
+        of: type[D],
+        keys: Mapping[str, Callable[[D], Any] | SecondaryKey] | None = None,
+        spread: int = 1,
+        holds: Callable[[D], Any] | None = None,
+    ) -> ReadModel[D]: ...
+
+    @overload
+    def open(
+        self,
+        name: str,
+        generation: int,
+        *,
+        of: None = None,
         keys: Mapping[str, Callable[[Any], Any] | SecondaryKey] | None = None,
         spread: int = 1,
         holds: Callable[[Any], Any] | None = None,
-    ) -> ReadModel:
+    ) -> ReadModel[Any]: ...
+
+    def open(
+        self,
+        name: str,
+        generation: int,
+        *,
+        of: type[Any] | None = None,
+        keys: Mapping[str, Callable[[Any], Any] | SecondaryKey] | None = None,
+        spread: int = 1,
+        holds: Callable[[Any], Any] | None = None,
+    ) -> ReadModel[Any]:
         """Open one generation of a read model, for the reaction that builds it.
 
         Args:
+            name: name of the read model.
+            generation: number of the generation, from 1.
             of: class of its documents, as in `json_codec`; otherwise they are plain JSON.
             keys: secondary keys by name, each a function of a document or a `SecondaryKey`. With keys, even with none
                 (`{}`), documents are listed by their own. A generation keeps the keys that it was begun with.
@@ -542,15 +585,25 @@ class ReadModels:
             _heads=self._heads,
         )
 
-    def live(self, name: str, *, of: type | None = None) -> ReadModel:
+    @overload
+    def live(self, name: str, *, of: type[D]) -> ReadModel[D]: ...
+
+    @overload
+    def live(self, name: str, *, of: None = None) -> ReadModel[Any]: ...
+
+    def live(self, name: str, *, of: type[Any] | None = None) -> ReadModel[Any]:
         """Open the live generation; the first if none has been made live.
 
         It is queried by the keys that it was built with.
+
+        Args:
+            name: name of the read model.
+            of: class of its documents; otherwise they are plain JSON.
         """
         _check_name(name)
         return self.open(name, self._live(name) or 1, of=of)
 
-    def swap(self, name: str, generation: int) -> ReadModel:
+    def swap(self, name: str, generation: int) -> ReadModel[Any]:
         """Make a generation the live one.
 
         Wait until its reaction has caught up, or readers go back in time.

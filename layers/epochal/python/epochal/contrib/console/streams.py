@@ -357,13 +357,13 @@ def show_model(
     return shown
 
 
-def _declared(model: ReadModel) -> dict[str, DeclaredKey] | None:
+def _declared(model: ReadModel[Any]) -> dict[str, DeclaredKey] | None:
     """Read the declared keys of a generation; None where the generation was built without keys."""
     head = model.driver.ask(Get(table=model.table, key=head_key(f"{model.name}@{model.generation}"))).item
     return None if head is None or "z" in head else read_head(head)
 
 
-def _place(deployment: Deployment, model: ReadModel, stream: str) -> dict[str, Any]:
+def _place(deployment: Deployment, model: ReadModel[Any], stream: str) -> dict[str, Any]:
     """Return how far a read model has read a stream, and the end of the stream in each layout."""
     settings, ends = deployment.settings, []
     for layout in layouts_in(settings):
@@ -374,7 +374,7 @@ def _place(deployment: Deployment, model: ReadModel, stream: str) -> dict[str, A
     return {"place": model.place(stream), "ends": ends}
 
 
-def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
+def _asked(model: ReadModel[Any], arguments: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of a read model's documents, by their keys or by values of a secondary key."""
     by, prefix, after = (arguments.get(each, "").strip() for each in ("by", "prefix", "after"))
     values = [value_from(each.strip()) for each in arguments.get("values", "").split(",") if each.strip()]
@@ -387,7 +387,7 @@ def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
     return {"by": by, "found": documents, "after": page.next, "on": on}
 
 
-def _looked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
+def _looked(model: ReadModel[Any], arguments: Mapping[str, str]) -> dict[str, Any]:
     """Scan a page of the read models' table for keys of documents; return them and the next key.
 
     No index lists the documents of a generation without keys.
