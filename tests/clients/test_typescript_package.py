@@ -142,6 +142,24 @@ def test_the_bundle_is_small(client: Path) -> None:
         assert len(gzip.compress(bundle.encode(), mtime=0)) <= MOST_BYTES
 
 
+NAMES: Final = """
+import * as client from "./bundle.mjs";
+
+for (const [name, Class] of Object.entries(client)) {
+  if (!name.endsWith("Error")) continue;
+  console.log(name, new Class({ title: "", type: "" }, "", "").name);
+}
+"""
+
+
+def test_errors_keep_their_names_in_a_bundle(client: Path, tmp_path: Path) -> None:
+    run(TOOLS / "esbuild", client, "--bundle", "--minify", "--format=esm", f"--outfile={tmp_path}/bundle.mjs")
+    (tmp_path / "names.mjs").write_text(NAMES, "utf-8")
+    lines = run("node", tmp_path / "names.mjs").splitlines()
+    assert len(lines) > 10
+    assert lines == [f"{line.split()[0]} {line.split()[0]}" for line in lines]
+
+
 def test_the_client_needs_no_other_package_and_nothing_of_node() -> None:
     package = json.loads((PACKAGE / "package.json").read_text("utf-8"))
     assert not {"dependencies", "peerDependencies", "optionalDependencies"} & package.keys()
