@@ -23,20 +23,19 @@ const PREFIX = "urn:epochal:problem:";
 
 /** The root of all errors that the client throws, but for `TypeError` and the reason of an aborted signal. */
 export class EpochalError extends Error {
+  override name = "EpochalError"; // bundlers shorten the names of classes
+
   /**
    * Whether the append may have been made although the call failed: an attempt ended without an answer or with a 5xx,
    * and no later answer settled it. Repeat the call with the same key, or read first.
    */
   maybeApplied = false;
-
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = new.target.name;
-  }
 }
 
 /** A problem of the API. Later versions may have further types: treat one that you do not know by its `status`. */
 export class ProblemError extends EpochalError {
+  override name = "ProblemError";
+
   /** Which kind of problem, such as `version-conflict`. */
   readonly type: string;
   /** The HTTP status. */
@@ -58,6 +57,8 @@ export class ProblemError extends EpochalError {
 
 /** The request breaks a rule; nothing was written. */
 export class InvalidInputError extends ProblemError {
+  override name = "InvalidInputError";
+
   /** The field, parameter or header that broke a rule. */
   get field(): string | undefined {
     return this.problem.field;
@@ -70,10 +71,14 @@ export class InvalidInputError extends ProblemError {
 }
 
 /** There is no such stream, event, tag, timer, partition, group or operation. */
-export class NotFoundError extends ProblemError {}
+export class NotFoundError extends ProblemError {
+  override name = "NotFoundError";
+}
 
 /** Another writer was first: the stream is not what the append expected. Decide anew, and append again. */
 export class ConflictError extends ProblemError {
+  override name = "ConflictError";
+
   /** The stream concerned. */
   get stream(): string | undefined {
     return this.problem.stream;
@@ -97,6 +102,8 @@ export class ConflictError extends ProblemError {
 
 /** Events that the condition of an append forbids are there. */
 export class ConditionFailedError extends ProblemError {
+  override name = "ConditionFailedError";
+
   /** Events in the way, as many as the answer has room for. */
   get events(): TaggedEvent[] {
     return this.problem.events ?? [];
@@ -114,10 +121,14 @@ export class ConditionFailedError extends ProblemError {
 }
 
 /** Nobody can tell any more whether the append was made: `maybeApplied` is true. Read before you append again. */
-export class UndeterminedError extends ProblemError {}
+export class UndeterminedError extends ProblemError {
+  override name = "UndeterminedError";
+}
 
 /** The stream was deleted, and its name takes no more events. */
 export class StreamDeletedError extends ProblemError {
+  override name = "StreamDeletedError";
+
   /** The version at which it ended. */
   get version(): number | undefined {
     return this.problem.version;
@@ -126,6 +137,8 @@ export class StreamDeletedError extends ProblemError {
 
 /** A body, an item or a transaction is over a limit; nothing was written. */
 export class TooLargeError extends ProblemError {
+  override name = "TooLargeError";
+
   /** How large it was. */
   get size(): number | undefined {
     return this.problem.size;
@@ -138,13 +151,17 @@ export class TooLargeError extends ProblemError {
 }
 
 /** The store cannot be reached or is throttling, after all attempts. */
-export class UnavailableError extends ProblemError {}
+export class UnavailableError extends ProblemError {
+  override name = "UnavailableError";
+}
 
 /**
  * API Gateway's own answer: 401 (a token that is not valid), 403 (not signed, or not allowed), 404 (no such route),
  * 413 (above 10 MB), 429 (throttled, after all attempts), and 5xx (a function that fails, after all attempts).
  */
 export class GatewayError extends EpochalError {
+  override name = "GatewayError";
+
   /**
    * @param status - the HTTP status.
    * @param message - the gateway's words.
@@ -160,13 +177,19 @@ export class GatewayError extends EpochalError {
 }
 
 /** No answer arrived: the connection failed, or the attempt took too long. `cause` says why. */
-export class ConnectionError extends EpochalError {}
+export class ConnectionError extends EpochalError {
+  override name = "ConnectionError";
+}
 
 /** A body that does not have its hash, that this runtime cannot decode, or that no answer has room for. */
-export class ContentError extends EpochalError {}
+export class ContentError extends EpochalError {
+  override name = "ContentError";
+}
 
 /** A decision needs events of a stream that have been pruned. */
 export class PrunedError extends EpochalError {
+  override name = "PrunedError";
+
   /**
    * @param stream - the stream's name.
    * @param lowWater - the first index that is there.
