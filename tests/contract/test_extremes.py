@@ -15,7 +15,7 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.tables import store_tables
-from epochal.model.tags import MAX_COUNT, write_position
+from epochal.model.position_text import MAX_COUNT, write_position
 from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from tests.doors.test_forgery import place

@@ -13,7 +13,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
 from epochal.http.tag_pages import TagPages
 from epochal.model.events import Event
-from epochal.model.tags import TagCount
+from epochal.model.tag_answers import TagCount
 from tests.support.tables import Tables
 
 NAMES = ["u", "u:", "u: a", "u:1", "u:10", "u:2", "u:~", "u:é", "u:世", "u:🜁"]

@@ -27,7 +27,8 @@ from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.tables import READ_MODELS
 from epochal.model.events import Event
 from epochal.model.moments import parse_time
-from epochal.model.tags import Query, QueryItem, parse_place, read_position
+from epochal.model.position_text import read_position
+from epochal.model.tags import Query, QueryItem, parse_place
 from epochal.model.versions import StreamAppend, parse_token
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import ReadModel, ReadModels

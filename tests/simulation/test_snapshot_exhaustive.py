@@ -14,7 +14,8 @@ from epochal.codec import json
 from epochal.deciders.model_snapshots import ModelSnapshots
 from epochal.deciders.on_queries import Decisions, Model
 from epochal.deciders.projections import Projection
-from epochal.model.tags import Query, Seen
+from epochal.model.tag_answers import Seen
+from epochal.model.tags import Query
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.snapshot_explorer import BOTH, NARROW, WIDE, Actor, Explorer

@@ -21,7 +21,8 @@ from typing import Any, Final
 import brotli
 
 from epochal import Event, Query, QueryItem, StreamAppend, Unfold
-from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX, Encoded
+from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, Encoded
+from epochal.codec.bucket_bodies import PREFIX
 from epochal.model.bodies import Claim
 from epochal.model.events import Recorded
 from epochal.model.stream_names import TAG_STREAMS

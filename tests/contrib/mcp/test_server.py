@@ -14,7 +14,8 @@ import pytest
 from mcp.client.client import Client
 
 from epochal import Event
-from epochal.codec.bodies import DIRECT, Encoded, claim_for
+from epochal.codec.bodies import DIRECT, Encoded
+from epochal.codec.bucket_bodies import claim_for
 from epochal.contrib.mcp import server as served
 from epochal.contrib.mcp.server import (
     BODIES,

@@ -13,7 +13,7 @@ from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import dcb_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Recorded
-from epochal.model.tags import TagCount
+from epochal.model.tag_answers import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings

@@ -14,7 +14,9 @@ from epochal.contrib.sekiban import memory_dcb_events, reading
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import query_reads
 from epochal.model.events import Recorded
-from epochal.model.tags import Query, Rest, TaggedPage, Takes, parse_rest, read_position, write_position
+from epochal.model.position_text import read_position, write_position
+from epochal.model.tag_answers import Rest, TaggedPage, Takes, parse_rest
+from epochal.model.tags import Query
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from epochal.store.tagged import TaggedStore

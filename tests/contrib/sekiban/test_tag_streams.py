@@ -14,7 +14,9 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Event
-from epochal.model.tags import REST, Query, QueryItem, parse_down, read_position, write_position
+from epochal.model.position_text import read_position, write_position
+from epochal.model.tag_answers import REST, parse_down
+from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import Conflict, Position, Reached
 from epochal.pages import writes
 from epochal.pages.frames import time_of

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.codec.bodies import BROTLI, CLAIM_BYTES, Encoded, claim_for, encode_claim, overflowing
+from epochal.codec.bodies import BROTLI, Encoded, encode_claim
+from epochal.codec.bucket_bodies import CLAIM_BYTES, claim_for, overflowing
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.model.tags import Query, QueryItem, read_position, write_position
+from epochal.model.position_text import read_position, write_position
+from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.pages.tags import append
 from epochal.store.tagged import TaggedEvents

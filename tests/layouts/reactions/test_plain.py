@@ -19,7 +19,7 @@ from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.projections import Projection, projection
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.model.tags import Query, QueryItem
 from epochal.reactions.definition import Delivery, Selector, reaction
 from epochal.testing.feeds import MemoryFeed

@@ -12,7 +12,7 @@ import pytest
 
 from epochal.contrib.sekiban import reading as sekiban_reading
 from epochal.layout import query_reads
-from epochal.model.tags import read_position
+from epochal.model.position_text import read_position
 from epochal.pages.tags import reading as tag_reading
 from epochal.plan.ops import Op, Put
 from epochal.settings import RESPONSE_BYTES

@@ -10,7 +10,7 @@ from epochal.errors import InvalidInput
 from epochal.http import tag_pages
 from epochal.http.tag_pages import TagPages
 from epochal.model.events import Event, Recorded
-from epochal.model.tags import TagCount
+from epochal.model.tag_answers import TagCount
 from epochal.pages.reading import query
 from epochal.pages.tags.entries import stream_of
 from epochal.pages.tags.reading import stand_after

@@ -12,8 +12,8 @@ from aws_cdk.assertions import Template
 from epochal.cdk.parts.iam_statements import BODIES, UPLOADS
 from epochal.cdk.parts.tables import keyed_table
 from epochal.cdk.stages import STAGES
-from epochal.codec import bodies
-from epochal.codec.bodies import PREFIX
+from epochal.codec import bucket_bodies
+from epochal.codec.bucket_bodies import PREFIX
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.layout.tables import READ_MODELS, every_table, store_tables
 from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
@@ -302,7 +302,7 @@ def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any
 
 
 def test_bodies_are_where_the_library_keeps_them() -> None:
-    assert (BODIES, UPLOADS) == (PREFIX, bodies.UPLOADS)
+    assert (BODIES, UPLOADS) == (PREFIX, bucket_bodies.UPLOADS)
 
 
 def table_of(deployment: Deployment, spec: TableSpec) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.codec.bodies import claim_for, encode
+from epochal.codec.bodies import encode
+from epochal.codec.bucket_bodies import claim_for
 from epochal.contrib.transfer.copying import stream_copy
 from epochal.contrib.transfer.copying.stream_copy import Digest, said_by
 from epochal.contrib.transfer.copying.stream_copy import batches as batched

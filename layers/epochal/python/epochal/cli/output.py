@@ -21,8 +21,8 @@ from epochal.http import appends, bodies, events, feed_items
 from epochal.http.answers import capacity
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Recorded
+from epochal.model.position_text import write_position
 from epochal.model.quantities import quantity
-from epochal.model.tags import write_position
 from epochal.model.versions import Appended
 from epochal.plan.values import Units
 from epochal.store.reading import StreamState

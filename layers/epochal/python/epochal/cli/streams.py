@@ -27,8 +27,8 @@ from epochal.model.bodies import Claim
 from epochal.model.body_marks import VERSION
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.moments import parse_time
+from epochal.model.position_text import write_position
 from epochal.model.quantities import quantity
-from epochal.model.tags import write_position
 from epochal.model.versions import Appended, AtVersion, Conflict, ExpectedVersion, Position
 from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.store.driver import Meter

@@ -20,7 +20,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from epochal.deciders.snapshot_marks import check_version
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be, must_be_done, must_be_plain
+from epochal.model.kinds import must_be
+from epochal.model.plain_functions import must_be_done, must_be_plain
 
 S = TypeVar("S")
 E = TypeVar("E")

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be_plain, must_be_seconds, must_be_whole
+from epochal.model.kinds import must_be_seconds, must_be_whole
+from epochal.model.plain_functions import must_be_plain
 from epochal.model.versions import Token
 
 _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)

@@ -23,7 +23,7 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim, content_of
 from epochal.model.body_marks import VERSION
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.model.plain_json import read_json
 from epochal.model.stream_names import TIMERS
 

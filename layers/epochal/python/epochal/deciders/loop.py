@@ -32,7 +32,8 @@ from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
+from epochal.model.kinds import must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_events
 from epochal.model.stream_names import TIMERS
 from epochal.model.timers import Later
 from epochal.store.context import block_of

@@ -24,7 +24,8 @@ from epochal.errors import TooLarge, Unavailable
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Claim
 from epochal.model.events import Unfold
-from epochal.model.tags import Query, read_position, write_position
+from epochal.model.position_text import read_position, write_position
+from epochal.model.tags import Query
 from epochal.model.versions import Position
 from epochal.store.streams import Streams
 

@@ -56,7 +56,8 @@ from epochal.layout.outcomes import refusing_head
 from epochal.layout.streams import Also, Head, Known
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Unfold
-from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
+from epochal.model.kinds import must_be, must_be_list, must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.model.timers import Later
 from epochal.model.versions import (
     ANY,

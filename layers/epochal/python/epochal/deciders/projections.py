@@ -9,7 +9,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
-from epochal.model.kinds import must_be_plain
+from epochal.model.plain_functions import must_be_plain
 from epochal.model.tags import Query, QueryItem
 
 E = TypeVar("E")

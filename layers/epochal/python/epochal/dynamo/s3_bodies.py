@@ -11,7 +11,7 @@ from typing import Final
 
 from botocore.exceptions import ClientError
 
-from epochal.codec.bodies import PREFIX, upload_of
+from epochal.codec.bucket_bodies import PREFIX, upload_of
 from epochal.dynamo.aws_errors import check_stored, translate_errors
 from epochal.dynamo.bucket import BucketClient
 from epochal.errors import DeniedBody, MissingBody, Refused

@@ -11,7 +11,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Final
 
-from epochal.codec.bodies import UPLOADS
+from epochal.codec.bucket_bodies import UPLOADS
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.bucket import BucketClient
 from epochal.dynamo.s3_bodies import CONTENT_TYPE

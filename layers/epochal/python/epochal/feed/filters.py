@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 
 from epochal.layout.categories import Categories
 from epochal.layout.changes import Span
-from epochal.model.kinds import must_be_done, must_be_names, must_be_plain
+from epochal.model.kinds import must_be_names
+from epochal.model.plain_functions import must_be_done, must_be_plain
 
 Predicate = Callable[[Span], bool]
 

@@ -228,7 +228,7 @@ def position_member(outcome: Appended, store: Streams) -> dict[str, Any]:
     """Return the answer's `position` member after an append; empty where the append concerned no tags."""
     if not outcome.position.seen:
         return {}
-    from epochal.model.tags import write_position  # noqa: PLC0415  most appends concern none
+    from epochal.model.position_text import write_position  # noqa: PLC0415  most appends concern none
 
     return {"position": write_position(store.tagged.seal_position(outcome.position, writes=True))}
 

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from simplejson import RawJSON
 
 from epochal.codec import json
-from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX
+from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT
+from epochal.codec.bucket_bodies import PREFIX
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
 from epochal.http import schemas

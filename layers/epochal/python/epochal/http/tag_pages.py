@@ -26,7 +26,8 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.kinds import MAX_WHOLE, must_be_whole
-from epochal.model.tags import TagCount, TagEntry, check_tag, group_of
+from epochal.model.tag_answers import TagCount, TagEntry
+from epochal.model.tags import check_tag, group_of
 from epochal.plan.values import Key
 from epochal.settings import RESPONSE_BYTES
 from epochal.store.listings import Listings, check_group

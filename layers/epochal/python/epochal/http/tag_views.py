@@ -9,11 +9,8 @@ from epochal.http.components import Members, Shown
 from epochal.http.event_fields import TAG
 from epochal.http.tagged_requests import GOES_ON, PLACE
 from epochal.http.tagged_views import STAMP
-from epochal.model.tags import (
-    TagCount,
-    TagEntry,
-    group_of,
-)
+from epochal.model.tag_answers import TagCount, TagEntry
+from epochal.model.tags import group_of
 
 _COUNTED: Final[Members] = {
     "tag": (TAG, "tag"),

@@ -21,13 +21,8 @@ from epochal.http.sent_events import event_of as plain_event
 from epochal.http.sent_events import tag_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import MAX_TYPE_BYTES, Event
-from epochal.model.tags import (
-    Query,
-    QueryItem,
-    check_type,
-    parse_event_id,
-    read_position,
-)
+from epochal.model.position_text import read_position
+from epochal.model.tags import Query, QueryItem, check_type, parse_event_id
 from epochal.model.versions import Position
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 

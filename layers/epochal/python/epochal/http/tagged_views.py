@@ -19,11 +19,8 @@ from epochal.http.sent_events import ID
 from epochal.http.tag_pages import DatedPage
 from epochal.http.tagged_requests import GOES_ON, NEXT, PLACE
 from epochal.model.events import Recorded
-from epochal.model.tags import (
-    BackwardPage,
-    TaggedPage,
-    write_position,
-)
+from epochal.model.position_text import write_position
+from epochal.model.tag_answers import BackwardPage, TaggedPage
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.values import Units
 

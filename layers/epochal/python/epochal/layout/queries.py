@@ -17,15 +17,8 @@ from typing import Final, Protocol
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
-from epochal.model.tags import (
-    EVERYTHING,
-    Query,
-    QueryItem,
-    Reach,
-    Takes,
-    Trail,
-    type_tag,
-)
+from epochal.model.tag_answers import Reach, Takes
+from epochal.model.tags import EVERYTHING, Query, QueryItem, Trail, type_tag
 from epochal.model.versions import Position, Reached
 
 MARK: Final = 12

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.kinds import must_be_events
+from epochal.model.plain_functions import must_be_events
 
 
 @dataclass(frozen=True, slots=True)

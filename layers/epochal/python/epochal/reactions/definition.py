@@ -30,15 +30,8 @@ from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import content_of
-from epochal.model.kinds import (
-    is_async,
-    must_be,
-    must_be_done,
-    must_be_names,
-    must_be_plain,
-    must_be_whole,
-    must_take_one,
-)
+from epochal.model.kinds import must_be, must_be_names, must_be_whole
+from epochal.model.plain_functions import is_async, must_be_done, must_be_plain, must_take_one
 from epochal.model.stream_names import TAG_STREAMS, TIMERS
 from epochal.store.context import metadata
 

@@ -26,7 +26,8 @@ from epochal.errors import Contended, CorruptData, InvalidInput, Refused, TooLar
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
+from epochal.model.kinds import must_be, must_be_text, must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.model.plain_json import find_names_not_text
 from epochal.plan.conditions import Absent, BeginsWith, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS

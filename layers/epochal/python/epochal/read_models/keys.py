@@ -20,7 +20,8 @@ from typing import Any, Final, NamedTuple
 from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_whole
+from epochal.model.kinds import must_be, must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.plan.values import AttributeValue, Item, Key, mapping, sequence, text
 from epochal.read_models.value_texts import MAX_PARTITION_BYTES, escaped, unescaped, written
 

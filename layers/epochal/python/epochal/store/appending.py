@@ -28,7 +28,8 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_list
 from epochal.model.stream_names import no_step, stream_name
-from epochal.model.tags import Query, Takes, check_tag, check_type, own_tags
+from epochal.model.tag_answers import Takes
+from epochal.model.tags import Query, check_tag, check_type, own_tags
 from epochal.model.versions import (
     NO_STREAM,
     NOTHING,

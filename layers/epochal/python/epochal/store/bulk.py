@@ -41,7 +41,8 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_list, must_be_seconds, must_be_whole
 from epochal.model.moments import unix_seconds
-from epochal.model.tags import Query, Takes
+from epochal.model.tag_answers import Takes
+from epochal.model.tags import Query
 from epochal.model.versions import (
     NOTHING,
     UNREAD,

@@ -12,17 +12,15 @@ from epochal.codec.bodies import (
     CLAIM,
     DIRECT,
     MAX_DECODED,
-    UPLOADS,
     Encoded,
     OversizedBody,
     OversizedTogether,
     check_claim,
-    claim_for,
     decode,
     encode,
     encode_claim,
-    overflowing,
 )
+from epochal.codec.bucket_bodies import UPLOADS, claim_for, overflowing
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.streams import IDENTIFIED, Also, EncodedEvent, EncodedUnfold, id_in
 from epochal.lazy_dataclasses import dataclass, replace

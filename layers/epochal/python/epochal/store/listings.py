@@ -14,15 +14,8 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_texts, must_be_whole
-from epochal.model.tags import (
-    EVERYTHING,
-    MAX_ASKED_BYTES,
-    TagCount,
-    TagEntry,
-    check_tag,
-    group_of,
-    parse_place,
-)
+from epochal.model.tag_answers import TagCount, TagEntry
+from epochal.model.tags import EVERYTHING, MAX_ASKED_BYTES, check_tag, group_of, parse_place
 from epochal.pages.tags.entries import EventOfTag, placed, recorded_each
 from epochal.pages.tags.reading import (
     count_since,

@@ -65,7 +65,8 @@ from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selecti
 if TYPE_CHECKING:
     from epochal.index.checkpoints import Moment
     from epochal.layout.decision_keys import DecisionKey
-    from epochal.model.tags import Query, Takes
+    from epochal.model.tag_answers import Takes
+    from epochal.model.tags import Query
     from epochal.store.tagged import TaggedEvents
 
 

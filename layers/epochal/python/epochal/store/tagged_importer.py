@@ -22,7 +22,8 @@ from epochal.model.bodies import Claim, body_size
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.stream_names import TIMER_SET
-from epochal.model.tags import DatedEvent, parse_place, place_of
+from epochal.model.tag_answers import DatedEvent
+from epochal.model.tags import parse_place, place_of
 from epochal.model.versions import Appended
 from epochal.pages.tags.append import append
 from epochal.plan.limits import TRANSACTION_ITEMS

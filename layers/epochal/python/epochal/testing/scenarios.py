@@ -28,8 +28,8 @@ from epochal.deciders.on_streams import Decider, encode_event
 from epochal.deciders.projections import Projection
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded, check_event
-from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.model.moments import Ticks, format_ticks, read_moment
+from epochal.model.plain_functions import must_be_done, must_be_events, must_be_state
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.model.timers import Later
 from epochal.scheduling import after, due_at, later, timer_of

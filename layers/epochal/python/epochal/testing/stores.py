@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 from urllib.parse import quote
 
-from epochal.codec.bodies import UPLOADS, upload_of
+from epochal.codec.bucket_bodies import UPLOADS, upload_of
 from epochal.deployment import Deployment
 from epochal.errors import MissingBody
 from epochal.layout.registry import declared

@@ -62,14 +62,8 @@ from epochal.deciders.type_hints import shape_of
 from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
-from epochal.model.kinds import (
-    must_be,
-    must_be_done,
-    must_be_plain,
-    must_be_state,
-    must_be_text,
-    must_be_whole,
-)
+from epochal.model.kinds import must_be, must_be_text, must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.plan.limits import BATCH_KEYS
 from epochal.store.driver import Driver

@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.contrib.subjects.sealing import Shredded, Subjects
 from epochal.errors import CorruptData, EpochalError, InvalidInput, SubjectForgotten
 from epochal.lazy_dataclasses import replace
-from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.model.plain_functions import must_be_done, must_be_plain
 
 S = TypeVar("S")
 

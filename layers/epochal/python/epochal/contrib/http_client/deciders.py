@@ -24,7 +24,8 @@ from epochal.deciders.on_streams import (
 )
 from epochal.errors import Contended, InvalidInput, StreamDeleted
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be_done, must_be_state, must_be_whole
+from epochal.model.kinds import must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_state
 from epochal.model.stream_names import TIMERS
 from epochal.model.versions import (
     ANY,

@@ -19,7 +19,8 @@ from epochal.errors import CorruptData, MissingBody, Refused
 from epochal.http.bodies import CODINGS
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded, RecordedUnfold
-from epochal.model.tags import Trail, read_position
+from epochal.model.position_text import read_position
+from epochal.model.tags import Trail
 from epochal.model.versions import (
     Appended,
     Capacity,

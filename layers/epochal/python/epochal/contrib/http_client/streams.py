@@ -46,8 +46,9 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be_list, must_be_whole
 from epochal.model.moments import format_ticks, read_moment
+from epochal.model.position_text import write_position
 from epochal.model.stream_names import stream_name
-from epochal.model.tags import Query, write_position
+from epochal.model.tags import Query
 from epochal.model.versions import (
     ANY,
     Appended,

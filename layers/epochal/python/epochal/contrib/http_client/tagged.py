@@ -22,7 +22,9 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be_list, must_be_whole
-from epochal.model.tags import Query, Seen, parse_event_id, write_position
+from epochal.model.position_text import write_position
+from epochal.model.tag_answers import Seen
+from epochal.model.tags import Query, parse_event_id
 from epochal.model.versions import NOTHING, Appended, Capacity, Conflict, Position
 from epochal.store.encoding import with_metadata
 from epochal.store.outcomes import condition_error

@@ -30,7 +30,7 @@ from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import content_of
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_done
+from epochal.model.plain_functions import must_be_done
 from epochal.reactions.definition import Delivery
 from epochal.scheduling import event_of
 from epochal.store.streams import Streams

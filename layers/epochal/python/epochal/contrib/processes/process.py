@@ -57,15 +57,8 @@ from epochal.index.group_state import MAX_MEMBERS
 from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event
-from epochal.model.kinds import (
-    must_be,
-    must_be_done,
-    must_be_events,
-    must_be_names,
-    must_be_plain,
-    must_be_state,
-    must_be_whole,
-)
+from epochal.model.kinds import must_be, must_be_names, must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_events, must_be_plain, must_be_state
 from epochal.model.timers import Later
 from epochal.reactions.composite import MARK, Composite, OnPassed, composite_of
 from epochal.reactions.definition import Reaction, check_sources, check_start, code_name

@@ -17,8 +17,8 @@ from epochal.contrib.processes.process import Process, ProcessLike, process_of
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_events, must_be_state
 from epochal.model.moments import Ticks, read_moment
+from epochal.model.plain_functions import must_be_events, must_be_state
 from epochal.model.timers import Later
 from epochal.scheduling import after, due_at
 from epochal.testing.scenarios import MILLENNIUM, must_equal

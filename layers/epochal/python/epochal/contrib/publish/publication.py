@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, Final
 
-from epochal.codec.bodies import DIRECT, Encoded, claim_for
+from epochal.codec.bodies import DIRECT, Encoded
+from epochal.codec.bucket_bodies import claim_for
 from epochal.contrib.publish.cloudevents import Message, Shown, batches, cloud_event, message
 from epochal.contrib.publish.recipients import Limit, Send, limit_of, recipient
 from epochal.contrib.publish.rows import row_message, together

@@ -31,7 +31,8 @@ from epochal.layout.query_reads import first_in_the_way
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import content_of
 from epochal.model.events import Event, Recorded
-from epochal.model.tags import EVERYTHING, UNTAGGED, DatedEvent, own_tags, repeats, type_tag
+from epochal.model.tag_answers import DatedEvent
+from epochal.model.tags import EVERYTHING, UNTAGGED, own_tags, repeats, type_tag
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.batches import settled
 from epochal.plan.conditions import Absent, All, equals

@@ -18,7 +18,7 @@ from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent, tagged_feed_event, unreadable_events
 from epochal.feed.hydration import Hydrate
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.tags import TagEntry
+from epochal.model.tag_answers import TagEntry
 from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import Settings
 from epochal.store.driver import Driver

@@ -33,7 +33,8 @@ from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
-from epochal.model.tags import TagCount, TagEntry, Trail, check_tag
+from epochal.model.tag_answers import TagCount, TagEntry
+from epochal.model.tags import Trail, check_tag
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items, Scan
 from epochal.plan.values import Item, Key

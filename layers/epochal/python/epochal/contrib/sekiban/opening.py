@@ -14,7 +14,7 @@ from epochal.dynamo.stores import HERE, Place
 from epochal.dynamo.table_kinds import distinct
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
-from epochal.model.tags import DatedEvent
+from epochal.model.tag_answers import DatedEvent
 from epochal.settings import Settings
 from epochal.store.driver import DEFAULT, Patience
 from epochal.store.tagged_importer import Importer

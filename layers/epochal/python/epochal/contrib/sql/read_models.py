@@ -39,7 +39,8 @@ from epochal.errors import Contended, InvalidInput, brought_by
 from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
+from epochal.model.kinds import must_be_text, must_be_whole
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import backward_swap, reached
 

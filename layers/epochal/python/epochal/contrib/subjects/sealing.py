@@ -44,8 +44,9 @@ from epochal.errors import (
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.body_marks import SEALED
 from epochal.model.events import Event
-from epochal.model.kinds import must_be, must_be_done, must_be_plain
+from epochal.model.kinds import must_be
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
+from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.plan.ops import Scan
 from epochal.store.driver import Driver
 

@@ -12,7 +12,7 @@ from epochal.model.bodies import Claim
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be
 from epochal.model.stream_names import TIMERS
-from epochal.model.tags import Seen
+from epochal.model.tag_answers import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
 from epochal.scheduling import At, Fold, LostSetting, Timer, cancel, later, query_of, timer_name
 from epochal.store.encoding import BodyCodec

@@ -21,7 +21,8 @@ from epochal.layout.query_reads import ENTRIES, Part, PartBack, Wanted
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Recorded
 from epochal.model.stream_names import TAG_STREAMS
-from epochal.model.tags import REST, Down, Reach, Seen, TagCount, TagEntry, Takes, Trail, is_reserved
+from epochal.model.tag_answers import REST, Down, Reach, Seen, TagCount, TagEntry, Takes
+from epochal.model.tags import Trail, is_reserved
 from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.pages.items import Page, read_page
 from epochal.pages.reading import SHORT, Cursor, advance, last_pages, load_head, query, stand

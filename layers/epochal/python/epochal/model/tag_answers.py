@@ -1,0 +1,172 @@
+"""The answers to appends of tagged events, reads of them and listings of their tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.events import Event, Recorded
+from epochal.model.moments import Ticks
+from epochal.model.position_text import read_position, write_position
+from epochal.model.versions import NOTHING, Capacity, Position, Reached
+
+REST: Final = "from"
+"""The field in which a page says where the next one goes on."""
+
+Reach = Mapping[str, Reached]
+"""How far each tag has been read."""
+
+_KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
+
+_PARTS: Final = 3
+
+Takes = Callable[[Recorded], bool]
+"""Whether there is room for one more event. Asked of each in order, the first of which is taken in any case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Events of a read, in order of their places or newest first, and the position that it reached.
+
+    Attributes:
+        more: whether there are others beyond the limit. The position of a forward read does not include these; that of
+            a backward read does, because it is the position of the newest event.
+    """
+
+    events: tuple[Recorded, ...]
+    position: Position
+    more: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedPage:
+    """One page of a forward read of tagged events. It may be empty although the read moved on.
+
+    Attributes:
+        position: position to append after, once nothing is left; None before.
+        rest: where the next page begins; None at the end.
+    """
+
+    events: tuple[Recorded, ...]
+    position: Position | None
+    rest: Rest | None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackwardPage:
+    """One page of a backward read of tagged events, newest first.
+
+    Attributes:
+        position: position of the newest event that exists, to append after.
+        rest: where the next page begins; None at the end.
+    """
+
+    events: tuple[Recorded, ...]
+    position: Position
+    rest: Down | None
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Where the next page of a forward read begins.
+
+    The text form is not trusted: a place that does not fit what is stored is refused as input.
+
+    Attributes:
+        at: how far each tag has been read.
+        position: position of the whole read.
+    """
+
+    at: Reach
+    position: Position
+
+    def text(self) -> str:
+        """Encode this start of a page as opaque text that is safe in URLs."""
+        return f"{write_position(Position(seen=self.at))}.{write_position(self.position)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """Where the next page of a backward read begins.
+
+    Attributes:
+        upto: key below which the page begins.
+        position: position of the whole read.
+        at: if tags are streams, up to where each of them is still to be read.
+    """
+
+    upto: str
+    position: Position
+    at: Reach = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Encode this start of a page as opaque text that is safe in URLs.
+
+        It need not be trusted: it can show only what the query asks for.
+        """
+        position = f".{write_position(Position(seen=self.at))}" if self.at else ""
+        return f"{write_position(self.position)}.{self.upto.replace('#', '.')}{position}"
+
+
+def parse_rest(written: str) -> Rest:
+    """Decode the text of `Rest.text`; raise `InvalidInput` naming `from`."""
+    at, dot, end = written.partition(".")
+    if dot:
+        start, position = read_position(at, REST), read_position(end, REST)
+        if start <= position:
+            return Rest(at=start.seen, position=position)
+    raise InvalidInput(REST, "must be the `next` value of the previous page, unchanged")
+
+
+def parse_down(written: str) -> Down:
+    """Decode the text of `Down.text`; raise `InvalidInput` naming `from`."""
+    position, *parts = written.split(".")
+    upto = "#".join(parts[:2])
+    if not _KEY.fullmatch(upto) or len(parts) > _PARTS:
+        raise InvalidInput(REST, "must be the `next` value of the previous page, unchanged")
+    reached = read_position(parts[2], REST).seen if len(parts) == _PARTS else {}
+    return Down(upto=upto, position=read_position(position, REST), at=reached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagEntry:
+    """One entry in the list of a tag's events.
+
+    `index` counts from 0; it is None on entries that Sekiban wrote.
+    """
+
+    event_id: str
+    event_type: str
+    place: str
+    index: int | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagCount:
+    """A tag and the number of its events, as its head counts them."""
+
+    tag: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedEvent:
+    """A checked event that is ready to be imported.
+
+    Attributes:
+        timestamp: time of the event in its stored form.
+        happened: the same time in ticks.
+        place: place that the event had in its source, or that follows from its other fields.
+    """
+
+    event: Event
+    timestamp: str
+    happened: Ticks
+    place: str
