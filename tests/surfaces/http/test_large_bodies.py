@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from uuid import UUID
+
 import pytest
 
 from epochal.codec.bodies import MAX_DECODED, Encoded, decode
@@ -120,7 +123,7 @@ def test_a_page_of_a_stream_stops_opening_a_body_that_no_answer_holds(
     for _ in range(3):
         opened.clear()
         page = get(api, f"/streams/{STREAM}/events", f"direction={direction}{place}").json
-        assert sum(opened) < MOST
+        assert sum(opened) < 2 * MOST
         found += [event["index"] for event in page["events"]]
         assert ["omitted" in event for event in page["events"]] == [
             event["index"] != 1 for event in page["events"]
@@ -212,3 +215,67 @@ def test_a_page_of_tagged_events_opens_bodies_until_it_has_no_room(
     (event,) = answer.json["events"]
     assert ("data" in event) == (body is SPACES)
     assert ("omitted" in event) == (body is not SPACES)
+
+
+VAST = b" " * 100_000_000 + b"1"
+"""More than twice what an answer has room for, in one event."""
+
+
+@pytest.mark.parametrize("asked", [*TAGGED, "conflict", "single", "feed"])
+def test_one_tagged_event_is_opened_no_further_than_an_answer_has_room(opened: list[int], asked: str) -> None:
+    api = Api(pages=True)
+    chosen = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
+    api.deployment.tagged.append([Event(type="Placed", data=VAST, tags=("order:1", "shop:1"), id=chosen)])
+    api.index()
+    opened.clear()
+    if asked == "conflict":
+        body = {"events": [{"type": "Paid"}], "failIf": {"items": [{"tags": ["shop:1"]}]}}
+        answer = api.call("POST", "/events", body)
+        assert answer.status == 409, answer.text
+        (event,) = answer.json["events"]
+    elif asked == "single":
+        answer = api.call("GET", f"/events/{chosen}")
+        event = answer.json
+    elif asked == "feed":
+        answer = api.call("GET", "/feed/30000", query="data=true")
+        assert len(answer.json["items"]) == 2
+        event = answer.json["items"][0]
+    else:
+        method, path, sent = TAGGED[asked]
+        answer = api.call(method, path, sent, query="" if sent else "tag=order:1")
+        (event,) = answer.json["events"]
+    assert event["omitted"]
+    assert event["type"] == "Placed"
+    assert sum(opened) < 2 * MOST
+
+
+def test_large_tagged_events_are_read_whole_where_there_is_room(opened: list[int]) -> None:
+    api = Api(pages=True)
+    api.deployment.tagged.append([Event(type="Placed", data=SPACES, tags=("order:1",))])
+    api.index()
+    for query in ("data=true", "data=true&direction=backward"):
+        (item,) = api.call("GET", "/feed/30000", query=query).json["items"]
+        assert item["data"] == 1
+    (item,) = api.deployment.feed.page(30_000, data=True).items
+    assert item.event is not None
+    assert item.event.content == SPACES
+    (item,) = api.deployment.feed.newest(data=True).items
+    assert item.event is not None
+    assert item.event.content == SPACES
+    (item,) = (item for page in api.deployment.feed.ordered(within=0) for item in page.items)
+    assert item.event is not None
+    assert item.event.content == SPACES
+
+
+def test_a_repeat_of_a_vast_tagged_event_is_known_again() -> None:
+    api = Api(pages=True)
+    event = Event(type="Placed", data=b" " * 5_000_000 + b"1", tags=("order:1",), id=f"{1:032x}")
+    api.deployment.tagged.append([event])
+    sent = {
+        "type": "Placed",
+        "data64": b64encode(event.content).decode(),
+        "tags": ["order:1"],
+        "id": event.id,
+    }
+    answer = api.call("POST", "/events", {"events": [{**sent, "id": str(UUID(event.id))}]})
+    assert (answer.status, answer.json["replayed"]) == (201, True), answer.text
