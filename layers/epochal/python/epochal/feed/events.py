@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal
 
 from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Body, content_of
-from epochal.model.events import Recorded, fast_constructor
+from epochal.model.events import OutlinedEvent, Recorded, fast_constructor
 from epochal.model.plain_json import holds_seal, json_of
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.store.reading import UnopenedEvent, Unreadable
@@ -148,6 +148,56 @@ class UnopenedFeedEvent:
             return readable_event(self.event.outline())
         except CorruptData as fault:
             return FeedEvent(stream=self.stream, index=self.index, type="", fault=fault)
+
+
+@dataclass(frozen=True, slots=True)
+class UnopenedTagEvent(UnopenedFeedEvent):
+    """A possibly large event of a tag's stream, whose data and metadata are not decompressed yet.
+
+    Attributes:
+        event: the event without its bodies.
+        tag_stream: name of the tag's stream.
+        place: index of the event in that stream.
+        show: makes the feed's event of the recorded event at an index.
+    """
+
+    event: OutlinedEvent  # type: ignore[assignment]  # of tags, not of streams
+    tag_stream: str
+    place: int
+    show: Callable[[int, Recorded], FeedEvent]
+
+    @property
+    def stream(self) -> str:
+        """Name of the tag's stream."""
+        return self.tag_stream
+
+    @property
+    def index(self) -> int:
+        """Index of the event in the tag's stream."""
+        return self.place
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the event's bodies as they are stored."""
+        return self.event.stored_bytes
+
+    def open(self, largest: int = MAX_DECODED) -> FeedEvent | None:
+        """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
+        try:
+            event = self.event.open(largest)
+        except CorruptData as fault:
+            return FeedEvent(stream=self.stream, index=self.index, type=self.event.type, fault=fault)
+        return None if isinstance(event, OutlinedEvent) else self.show(self.index, event)
+
+    def opened(self) -> FeedEvent:
+        """Decompress and return the event, whatever its size, or its fault."""
+        opened = self.open()
+        assert opened is not None  # noqa: S101  # nothing is larger than what is read at all
+        return opened
+
+    def outline(self) -> FeedEvent:
+        """Return the event without its bodies."""
+        return tagged_feed_event(self.stream, self.index, self.event)
 
 
 def unreadable_events(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:

@@ -15,10 +15,12 @@ from epochal.layout.changes import Span
 from epochal.model.bodies import body_size
 from epochal.store.driver import pool
 
+_Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
+
 
 def read_in_halves(
-    stream: str, first: int, end: int, read: Callable[[int, int], Iterable[FeedEvent]]
-) -> Iterator[FeedEvent]:
+    stream: str, first: int, end: int, read: Callable[[int, int], Iterable[_Event]]
+) -> Iterator[_Event | FeedEvent]:
     """Read a range of a stream's events at once; if one is broken, read either half separately."""
     try:
         events = list(read(first, end))
@@ -50,8 +52,6 @@ that are gone, or cannot be read, are marked as such.
 
 HydrateUnopened = Callable[[str, int, int], Iterator[FeedEvent | UnopenedFeedEvent]]
 """A `Hydrate` function that returns events which may be large unopened."""
-
-_Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
 
 
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Self, cast
 
+from epochal.codec.bodies import ONE_BLOCK
 from epochal.errors import CorruptData, DeniedBody, MissingBody
 from epochal.feed.events import (
     FeedEvent,
     UnopenedFeedEvent,
+    UnopenedTagEvent,
     pruned_events,
     readable_event,
     tagged_feed_event,
@@ -24,7 +26,7 @@ from epochal.layout.changes import Removal, RemovalKind
 from epochal.layout.source import End
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Recorded
+from epochal.model.events import OutlinedEvent, Recorded
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
@@ -155,12 +157,14 @@ class DeployedHistory:
 
     def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
         """Return a function that reads events, and leaves those of named streams that may be large unopened."""
-        named, opened = self.opened.unopened(fetch=fetch), self.events(fetch=fetch)
+        named = self.opened.unopened(fetch=fetch)
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
-            """Read a range of a stream's events; those of a tag's stream are always opened."""
-            read: HydrateUnopened = opened if stream.startswith(TAG_STREAMS) else named
-            return read(stream, first, end)
+            """Read a range of events of a named stream, or of a tag's stream."""
+            if not stream.startswith(TAG_STREAMS):
+                return named(stream, first, end)
+            span = stream, first, end
+            return unopened_events_of_tag(self.settings, self.driver, self.codec, span, fetch=fetch)
 
         return hydrate
 
@@ -182,12 +186,24 @@ def events_of_tag(
     settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
 ) -> Iterator[FeedEvent]:
     """Iterate over a range of the events in a tag's stream, reading them from the store of tagged events."""
-    store, (stream, first, end) = streams_of(settings, driver, codec).tagged, span
+    for event in unopened_events_of_tag(settings, driver, codec, span, fetch=fetch):
+        yield event.opened() if isinstance(event, UnopenedFeedEvent) else event
 
-    def read(start: int, until: int) -> Iterator[FeedEvent]:
+
+def unopened_events_of_tag(
+    settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
+) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+    """Iterate over a range of the events in a tag's stream, leaving those that may be large unopened."""
+    store, (stream, first, end) = streams_of(settings, driver, codec).tagged.opening(ONE_BLOCK), span
+
+    def read(start: int, until: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
         """Read a range of the tag's events."""
         events = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=False)
-        return (show(index, event) for index, event in enumerate(events, start))
+        for index, event in enumerate(events, start):
+            if isinstance(event, OutlinedEvent):
+                yield UnopenedTagEvent(event, stream, index, show)
+            else:
+                yield show(index, event)
 
     def show(index: int, event: Recorded) -> FeedEvent:
         """Return an event with its body; if that cannot be read, with the fault and all that is known."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from simplejson import RawJSON
 
 from epochal.http.answers import text_of
-from epochal.model.events import Recorded
+from epochal.model.events import OutlinedEvent, Recorded
 from epochal.settings import RESPONSE_BYTES
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ def body_bytes(event: Recorded | FeedEvent) -> int:
     An answer that shows these bodies has at least as many bytes.
     """
     return sum(len(body) for body in (event.data, event.meta) if isinstance(body, bytes))
+
+
+def is_too_large(event: Recorded) -> bool:
+    """Return whether no answer could hold an event with its bodies."""
+    return isinstance(event, OutlinedEvent) or body_bytes(event) > LARGEST
 
 
 class AnswerSize:

@@ -12,6 +12,7 @@ from typing import Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import answers, parameters, problems, schemas
+from epochal.http.answer_size import LARGEST
 from epochal.http.bodies import Link
 from epochal.http.components import Shown
 from epochal.http.declarations import operation
@@ -80,7 +81,7 @@ def opened(deployment: Deployment, store: str) -> Tagged:
         store: name of the deployment's property that holds the store.
     """
     tagged: TaggedStore = getattr(deployment, store)
-    return Tagged(store=replace(tagged, fetch=False), link=deployment.bucket.links.download)
+    return Tagged(store=replace(tagged, fetch=False).opening(LARGEST), link=deployment.bucket.links.download)
 
 
 @operation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from epochal.http import answers, problems, schemas
-from epochal.http.answer_size import LARGEST, AnswerSize, body_bytes
+from epochal.http.answer_size import AnswerSize, is_too_large
 from epochal.http.bodies import Link, shown_bodies, with_bodies
 from epochal.http.components import Component, Shown
 from epochal.http.event_fields import INDEX, POSITION
@@ -84,7 +84,7 @@ class Listed:
         frame = show_without_bodies(event)
         if self._positions and event.position is not None:
             frame["position"] = write_position(event.position)
-        if body_bytes(event) > LARGEST:
+        if is_too_large(event):
             view = None if self.views else self._answer.omit(frame)
         else:
             whole = with_bodies(frame, event, self._link)
@@ -122,7 +122,7 @@ def show_single(event: Recorded, link: Link) -> Any:
     frame = show_without_bodies(event)
     if event.position is not None:
         frame["position"] = write_position(event.position)
-    if body_bytes(event) > LARGEST:
+    if is_too_large(event):
         return AnswerSize().omit(frame)
     return AnswerSize().put(with_bodies(frame, event, link), frame)
 
@@ -220,7 +220,7 @@ def show_listing(page: DatedPage[Recorded], link: Link) -> dict[str, Any]:
     for event in page.items:
         # A page never ends between events of one place: no next page could go on from there.
         ends = bool(views) and event.place > last
-        if body_bytes(event) > LARGEST:
+        if is_too_large(event):
             view = None if ends else answer.omit(show_without_bodies(event))
         else:
             view = show_event(event, link)

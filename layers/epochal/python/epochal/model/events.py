@@ -180,6 +180,20 @@ class Recorded:
         return json_of(self.data, f"{self.type} {self.id} under {', '.join(self.tags) or 'no tags'}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutlinedEvent(Recorded):
+    """A recorded event without its bodies, since they may be larger than its reader has room for.
+
+    Attributes:
+        stored_bytes: bytes of its bodies as they are stored.
+        open: returns the event with its bodies if none has more than so many bytes, else an outline again. Raises
+            `CorruptData` for a body that cannot be decoded.
+    """
+
+    stored_bytes: int
+    open: Callable[[int], Recorded] = field(compare=False, repr=False)
+
+
 T = TypeVar("T")
 
 

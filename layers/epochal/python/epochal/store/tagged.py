@@ -296,6 +296,10 @@ class TaggedStore(ABC):
         """Return a position from outside with those tokens trusted whose seals are right."""
         return position
 
+    def opening(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
+        """Return the store so that it reads events with larger bodies as `OutlinedEvent`, without their bodies."""
+        return self
+
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
         """Return events with all of their bodies, from events as a layout has read them."""
         return events
@@ -434,6 +438,10 @@ class TaggedEvents(TaggedStore):
         must_be_texts(ids, MAX_FIELD_BYTES, "ids")
         stored = self.driver.run(events_by_id(self.site, ids))
         return {event.id: event for event in self.whole(tuple(stored.values()))}
+
+    def opening(self, largest: int) -> Self:
+        """Return the store so that it reads events with larger bodies as `OutlinedEvent`, without their bodies."""
+        return replace(self, site=replace(self.site, largest=largest))
 
     def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:
         """Return the events of a tag by their index in the tag, from `first` to `end - 1`, if they exist."""

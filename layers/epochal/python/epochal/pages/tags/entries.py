@@ -33,16 +33,25 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Final
+from functools import cached_property, partial
+from typing import Any, Final
 
 from epochal.codec import json
-from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
+from epochal.codec.bodies import (
+    DIRECT,
+    EMPTY,
+    MAX_DECODED,
+    ONE_BLOCK,
+    Encoded,
+    OversizedBody,
+    decode,
+    may_be_large,
+)
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Body, Claim
-from epochal.model.events import Recorded
+from epochal.model.events import OutlinedEvent, Recorded
 from epochal.model.stream_names import EVENT_IDS, TAG_STREAMS
 from epochal.model.tags import EVERYTHING, RANDOM_DIGITS, UNTAGGED, Trail, is_reserved, type_tag
 from epochal.model.versions import Reached
@@ -161,7 +170,9 @@ def recorded_each(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[Iter
     """
     places = [place for entry in entries if (place := entry.body) is not None]
     bodies = (yield from _bodies(site, places)) if places else {}
-    return (_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries)
+    return (
+        _recorded(entry, entry if entry.body is None else bodies[entry.id], site.largest) for entry in entries
+    )
 
 
 def placed(event: Recorded, entry: EventOfTag) -> Recorded:
@@ -224,22 +235,38 @@ def _name(key: Key) -> str:
     return f"{key['p']['S']}\0{key['i']['N']}"
 
 
-def _recorded(entry: EventOfTag, holder: EventOfTag) -> Recorded:
-    """Make the recorded event of an entry, with the body of the entry `holder`."""
-    label, home = holder.label, entry.label.home or ("", 0)
-    return Recorded(
-        id=entry.id,
-        place=entry.place,
-        type=entry.type,
-        data=decode(holder.event.data),
-        meta=decode(label.meta) if label.user is None else _with_user(decode(label.meta), label.user),
-        tags=entry.tags,
-        timestamp=entry.event.timestamp,
-        causation_id=entry.event.causation_id,
-        correlation_id=entry.event.correlation_id,
-        stream=home[0],
-        index=home[1],
-    )
+def _recorded(entry: EventOfTag, holder: EventOfTag, largest: int = MAX_DECODED) -> Recorded:
+    """Make the recorded event of an entry, with the body of the entry `holder`; an outline if a body is too large."""
+    label, data, fields = holder.label, holder.event.data, _fields_of(entry)
+    if largest > ONE_BLOCK or not (may_be_large(data) or may_be_large(label.meta)):
+        try:
+            meta = decode(label.meta, largest)
+            return Recorded(
+                data=decode(data, largest),
+                meta=meta if label.user is None else _with_user(meta, label.user),
+                **fields,
+            )
+        except OversizedBody:
+            if largest >= MAX_DECODED:
+                raise
+    stored = len(data.data) + len(label.meta.data)
+    return OutlinedEvent(data=b"", stored_bytes=stored, open=partial(_recorded, entry, holder), **fields)
+
+
+def _fields_of(entry: EventOfTag) -> dict[str, Any]:
+    """Return the fields of an entry's recorded event, without its bodies."""
+    home = entry.label.home or ("", 0)
+    return {
+        "id": entry.id,
+        "place": entry.place,
+        "type": entry.type,
+        "tags": entry.tags,
+        "timestamp": entry.event.timestamp,
+        "causation_id": entry.event.causation_id,
+        "correlation_id": entry.event.correlation_id,
+        "stream": home[0],
+        "index": home[1],
+    }
 
 
 def _with_user(meta: Body, user: str) -> Body:
@@ -347,10 +374,17 @@ def stamped_place(stamp: bytes, number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagStreams:
-    """A table of pages, and the reserved tags that have streams there: of types, and of everything."""
+    """A table of pages, and the reserved tags that have streams there: of types, and of everything.
+
+    Attributes:
+        table: name of the table.
+        type_heads: the reserved tags.
+        largest: bytes that a body may have; an event with a larger one is read without its bodies, as `OutlinedEvent`.
+    """
 
     table: str
     type_heads: frozenset[str] = frozenset()
+    largest: int = MAX_DECODED
 
     def tags_of(self, kind: str, tags: Collection[str]) -> tuple[str, ...]:
         """Return the tags in whose streams an event is stored; the first of them has its body."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from epochal.codec.bodies import decode
+from epochal.codec.bodies import MAX_DECODED, decode
 from epochal.errors import CorruptData
 from epochal.layout.queries import IdTaken
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import Recorded
 from epochal.model.tags import repeats
 from epochal.pages.items import Page, page_key, read_page
@@ -42,7 +43,7 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded,
     records = yield from _records(site, batch.ids)
     if any(beside_of(record) != batch.beside for record in records):
         raise IdTaken("events", "ids exist, and something else went with their events")
-    found = yield from _of_records(site, records)
+    found = yield from _of_records(replace(site, largest=MAX_DECODED), records)
     for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
         stored = found.get(event.id or "")
         if stored is None:
