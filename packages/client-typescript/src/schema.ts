@@ -883,7 +883,7 @@ export interface components {
                     last: string;
                     /** @description Runs that have failed at this place. */
                     runs: number;
-                    /** @description When the next run is expected; null where its process has ended. */
+                    /** @description When the next run is expected; null where its process has ended, or the run has not come. */
                     nextRun: string | null;
                 }[];
             }[];

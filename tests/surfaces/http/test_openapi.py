@@ -33,7 +33,9 @@ PROFILES = {name: json.loads(text) for name, text in MADE.items() if name != RUL
 
 def test_the_committed_documents_are_what_the_code_says() -> None:
     committed = {path.name: path.read_text("utf-8") for path in REFERENCE.glob("openapi*.json")}
-    assert committed == MADE, "run: python -m epochal.http.openapi --write docs/reference"
+    assert committed == MADE, (
+        "run: python -m epochal.http.openapi --write docs/reference, then python -m tests.clients.schema"
+    )
 
 
 @pytest.mark.slow
