@@ -104,7 +104,10 @@ def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ())
     """
     must_be_names(tags, "tags")
     of_events: object = events
-    if isinstance(of_events, Sequence) and not all(isinstance(event, Event) for event in of_events):
+    # An event that a codec has tagged is one of the domain: the decider's codec may seal it.
+    if isinstance(of_events, Sequence) and not all(
+        isinstance(event, Event) and event.untagged is None for event in of_events
+    ):
         return Later(name, events, at=at, tags=tuple(tags))
     must_be_list(Event, events, "events")
     record = {"name": timer_name(name), **_when(at), "events": [event_record(event) for event in events]}

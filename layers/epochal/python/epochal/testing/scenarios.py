@@ -194,8 +194,19 @@ class _Claims(ABC, Generic[E]):
     """Assertions about a decision."""
 
     def then(self, *events: E | Later | Event) -> None:
-        """Assert that exactly these events and timers are decided, in this order; none if nothing is to do."""
-        must_equal(events, self._decided(), "events")
+        """Assert that exactly these events and timers are decided, in this order; none if nothing is to do.
+
+        An event of the domain is equal to the same event with any tags. To compare the tags, too, expect
+        `codec.tagged(event, …)`.
+
+        Args:
+            events: the events and timers.
+        """
+        decided = self._decided()
+        if len(events) != len(decided) or events != tuple(map(_as_expected, events, decided)):
+            raise AssertionError(
+                _difference(tuple(map(_shown, events)), tuple(map(_shown, decided)), "events")
+            )
 
     def then_raises(self, error: type[X]) -> X:
         """Assert that the decision fails with this error, and return the error."""
@@ -247,7 +258,38 @@ class When(_Claims[E], Generic[C, S, E]):
 def must_equal(expected: object, actual: object, what: str) -> None:
     """Raise `AssertionError` with both values if they differ."""
     if expected != actual:
-        raise AssertionError(f"expected {what}\n{pformat(expected)}\nbut found\n{pformat(actual)}")
+        raise AssertionError(_difference(expected, actual, what))
+
+
+def _difference(expected: object, actual: object, what: str) -> str:
+    """Describe two values that differ."""
+    return f"expected {what}\n{pformat(expected)}\nbut found\n{pformat(actual)}"
+
+
+def _as_expected(expected: object, decided: object) -> object:
+    """Return a decided part without its tags where the expected one is an event of the domain."""
+    if isinstance(expected, Later) and isinstance(decided, Later):
+        if len(expected.events) != len(decided.events):
+            return decided
+        return replace(decided, events=tuple(map(_as_expected, expected.events, decided.events)))
+    return decided if isinstance(expected, Event) else untagged(decided)
+
+
+class _Tagged:
+    """Shows an event of the domain with its tags as it is written."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    def __repr__(self) -> str:
+        return f"tagged({', '.join(map(repr, (untagged(self.event), *self.event.tags)))})"
+
+
+def _shown(part: object) -> object:
+    """Return a part of a decision as a failed example shows it."""
+    if isinstance(part, Later):
+        return replace(part, events=tuple(map(_shown, part.events)))
+    return _Tagged(part) if is_tagged(part) else part
 
 
 def given_tagged(projections: Mapping[str, Projection[Any]], *events: Event) -> GivenTagged:
