@@ -164,3 +164,21 @@ def test_a_feed_that_is_late_by_minutes_is_a_problem(feed: MemoryFeed, opened: D
     feed.index()
     (problem,) = problems(page_of(client_of(opened, now=clock)))
     assert problem.startswith("The newest events came to the feed 10 min after their append.")
+
+
+def test_what_a_group_does_not_read_makes_it_neither_late_nor_old(
+    feed: MemoryFeed, opened: Deployment, clock: At
+) -> None:
+    @reaction(name="slow", categories=["Cart"])
+    def slow(_: Delivery) -> None: ...
+
+    feed.streams.append("Cart-1", [Event(type="Opened")])
+    feed.react(slow)
+    feed.streams.append("User-1", [Event(type="Renamed")])
+    feed.index()
+    clock.seconds += 600
+    client = client_of(opened, now=clock, deployed=lambda: ["slow"])
+    page = page_of(client)
+    assert problems(page) == []
+    assert "10 min" not in page
+    assert "10 min" not in page_of(client, "/reactions?group=slow")
