@@ -36,7 +36,7 @@ def page_of(client: FlaskClient, path: str = "/") -> str:
 def problems(page: str) -> list[str]:
     """The problems on the first page, as text."""
     found = re.findall(r'<li class="problem">(.*?)</li>', page, re.DOTALL)
-    texts = (" ".join(re.sub(r"</?(a|li|small|code)\b[^>]*>", "", one).split()) for one in found)
+    texts = (" ".join(re.sub(r"</?(a|li|small|code|div)\b[^>]*>", "", one).split()) for one in found)
     return [*texts]
 
 

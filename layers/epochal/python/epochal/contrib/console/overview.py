@@ -244,7 +244,8 @@ def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionS
     rows: dict[str, list[tuple[int | None, float | None, int]]] = {}
     for partition in partitions:
         for each in partition.groups:
-            age = oldest(deployment, partition, each, now)
+            count = counts[each.group, partition.partition].count
+            age = oldest(deployment, partition, each, now) if count else None
             rows.setdefault(each.group, []).append((each.behind, age, each.parked))
     return [
         GroupLag(

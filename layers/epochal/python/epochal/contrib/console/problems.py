@@ -32,7 +32,7 @@ class Problem:
     Attributes:
         text: what is wrong, in a sentence without its full stop.
         remedy: what to do, in a sentence.
-        command: command that shows more, or does it; empty for none.
+        command: command that shows more, or does it.
         page: name of the console's page about it.
         group: group that the page is to show; empty for none.
         runbook: entry of the runbook; empty for none.
@@ -40,7 +40,7 @@ class Problem:
 
     text: str
     remedy: str
-    command: str = ""
+    command: str
     page: str
     group: str = ""
     runbook: str = ""

@@ -260,7 +260,16 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     behind = events_behind(services, deployment.groups, partitions)
     return {
         "group": ", ".join(groups),
-        "rows": [(partition, group, oldest(deployment, partition, group, now)) for partition, group in rows],
+        "rows": [
+            (
+                partition,
+                group,
+                oldest(deployment, partition, group, now)
+                if behind[group.group, partition.partition].count
+                else None,
+            )
+            for partition, group in rows
+        ],
         "indexer": services.indexer_states(partitions),
         "plots": _plots(services, behind, now),
         "behind": behind,
