@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
+from epochal.http.answer_size import LARGEST
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Recorded
+from epochal.model.events import OutlinedEvent, Recorded
 from epochal.model.kinds import MAX_WHOLE, must_be_whole
 from epochal.model.tag_answers import TagCount, TagEntry
 from epochal.model.tags import check_tag, group_of
@@ -226,8 +227,11 @@ def _cut(items: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[
 
 
 def _event_bytes(event: Recorded) -> int:
-    """Return the estimated size of an event in an answer, in bytes."""
-    return _FIELDS + event.size
+    """Return the estimated size of an event in an answer, in bytes; of one that none could hold, more than any has.
+
+    Such an event has been opened as far as an answer has room, so the page ends with it.
+    """
+    return LARGEST if isinstance(event, OutlinedEvent) else _FIELDS + event.size
 
 
 def _checked(limit: int) -> int:
