@@ -24,8 +24,8 @@ from itertools import count
 from math import ceil
 from typing import Final
 
+from epochal.store.backing_off import PAUSES
 from epochal.store.driver import DEFAULT
-from epochal.store.outcomes import PAUSES
 
 READ_SECONDS: Final = 0.004
 """A strongly consistent read of one item, from a function in the same region."""

@@ -14,7 +14,7 @@ import pytest
 from epochal.model.tags import Trail
 from epochal.model.versions import Conflict, Position
 from epochal.pages import commit
-from epochal.pages.tags import append, reading
+from epochal.pages.tags import append, listing, reading
 from epochal.pages.tags.entries import EventOfTag
 from epochal.plan.conditions import Absent, AnyOf
 from epochal.plan.ops import Check, Steps
@@ -82,7 +82,7 @@ def a_listing_goes_on_from_the_last_page(patch: Patch) -> None:
         yield from ()
         return head
 
-    patch.setattr(reading, "_holding", last)
+    patch.setattr(listing, "_holding", last)
 
 
 @mutant("differ|missing|violated")

@@ -25,7 +25,7 @@ from epochal.pages.layout import Pages
 from epochal.pages.tags import reading
 from epochal.pages.tags.append import TagsPart
 from epochal.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
-from epochal.pages.tags.reading import count_since
+from epochal.pages.tags.listing import count_since
 from epochal.plan.failures import Lost
 from epochal.plan.ops import (
     BatchGet,

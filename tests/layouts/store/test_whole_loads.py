@@ -23,8 +23,8 @@ from epochal.model.versions import (
     Token,
 )
 from epochal.pages.items import STREAMS
+from epochal.store.backing_off import PAUSES
 from epochal.store.driver import Driver, Meter
-from epochal.store.outcomes import PAUSES
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

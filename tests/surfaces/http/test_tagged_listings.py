@@ -13,7 +13,7 @@ from epochal.model.events import Event, Recorded
 from epochal.model.tag_answers import TagCount
 from epochal.pages.reading import query
 from epochal.pages.tags.entries import stream_of
-from epochal.pages.tags.reading import stand_after
+from epochal.pages.tags.listing import stand_after
 from epochal.store.listings import GroupCount, TaggedListings
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 

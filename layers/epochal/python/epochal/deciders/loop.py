@@ -36,9 +36,9 @@ from epochal.model.kinds import must_be_whole
 from epochal.model.plain_functions import must_be_done, must_be_events
 from epochal.model.stream_names import TIMERS
 from epochal.model.timers import Later
+from epochal.store.backing_off import back_off
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
-from epochal.store.outcomes import back_off
 
 ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""

@@ -20,7 +20,8 @@ tags/batch     splits the events of an append among the streams of their tags
 tags/ids       finds events by ids, and recognizes an append that was made before
 tags/append    appends tagged events, and events under a condition
 tags/mixed     appends to named streams and to tags, all or nothing
-tags/reading   reads the events that match a query, and the events of a tag
+tags/reading   reads the events that match a query
+tags/listing   lists the tags, and the events of a tag after a place
 pruning        prunes, deletes and archives streams
 port           tells the feed what a write to a page changed
 layout         is the layout with the methods that a store calls

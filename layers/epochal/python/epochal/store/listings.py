@@ -17,7 +17,7 @@ from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tag_answers import TagCount, TagEntry
 from epochal.model.tags import EVERYTHING, MAX_ASKED_BYTES, check_tag, group_of, parse_place
 from epochal.pages.tags.entries import EventOfTag, placed, recorded_each
-from epochal.pages.tags.reading import (
+from epochal.pages.tags.listing import (
     count_since,
     entries_after,
     entry_of,

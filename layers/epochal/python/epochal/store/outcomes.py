@@ -1,4 +1,4 @@
-"""Makes errors of conflicts, and pauses after a conflict.
+"""Makes errors of conflicts and of undetermined outcomes.
 
 A caller that ignores a returned conflict loses a write. So `append` raises an error where `try_append` returns the
 conflict. Callers of `try_append` on one stream do not load this module, unless they write to other tables, too.
@@ -34,7 +34,6 @@ from epochal.model.versions import (
     Token,
     Undetermined,
 )
-from epochal.store.driver import Driver, Patience
 
 MAX_NAMED_EVENTS: Final = 3
 """Largest number of events that the message of a refused append names; the error carries all of them."""
@@ -132,38 +131,3 @@ def explain_also_errors(also: Also) -> Iterator[None]:
             raise MissingTable(tables, error.where) from error
         field = f"also[{places[0]}]" if len(places) == 1 else "also"
         raise InvalidInput(field, f"the key is not that of table {tables}") from error
-
-
-# Pauses of a writer that was refused, so that other writers can finish.
-
-PAUSES: Final = Patience(first=0.02, longest=0.2)
-"""Pauses as long as a few requests to DynamoDB. Longer pauses save few further write units, and make the last writer
-wait for seconds."""
-
-_USUAL: Final = 0.01
-"""Usual seconds of a refused append, with a read of the page that followed a full one."""
-
-_SLOWEST: Final = 10
-"""Largest multiple of the usual seconds by which pauses grow. An append that took longer was lost or throttled, which
-tells nothing about the other writers."""
-
-_SHORT: Final = 2
-"""Number of refusals up to which the head that came back with the conflict is current enough."""
-
-
-def back_off(driver: Driver, refused: int, since: float) -> bool:
-    """Wait longer after each refusal, before deciding again; return whether the head received is usable.
-
-    The pause grows with the duration of the refused append: where requests are slow, other writers need longer, too.
-
-    Args:
-        refused: number of refusals in a row.
-        since: clock reading before the append that was refused.
-
-    Returns:
-        Whether the head that came back with the refusal can be used; else the stream must be read again.
-    """
-    if refused > 1:
-        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
-        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
-    return refused <= _SHORT

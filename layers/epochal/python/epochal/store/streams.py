@@ -673,7 +673,7 @@ class Streams:
             whole: whether all events are wanted.
         """
         if refused is not None:
-            from epochal.store.outcomes import back_off  # noqa: PLC0415  few are refused
+            from epochal.store.backing_off import back_off  # noqa: PLC0415  few are refused
 
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
             refusal: RefusedAppend | None = refused.refused

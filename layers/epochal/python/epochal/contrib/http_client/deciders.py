@@ -40,8 +40,9 @@ from epochal.model.versions import (
     check_expected,
     meets,
 )
+from epochal.store.backing_off import PAUSES
 from epochal.store.context import block_of
-from epochal.store.outcomes import PAUSES, append_error
+from epochal.store.outcomes import append_error
 
 C = TypeVar("C")
 S = TypeVar("S")
