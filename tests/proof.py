@@ -104,7 +104,7 @@ REST: Final = Promise(
         "tests/project/test_setup.py",
         "tests/surfaces/stacks/test_baseline.py",
         "tests/surfaces/stacks/test_updates.py",
-        "tests/layouts/store/test_bulk.py",
+        "tests/core/store/test_bulk.py",
         "tests/layouts/store/test_model_snapshots.py",
         "tests/layouts/store/test_selected_events.py",
         *PROPERTIES,

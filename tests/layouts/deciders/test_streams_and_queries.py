@@ -11,7 +11,6 @@ import pytest
 
 from epochal import Decider, Deciders, Event, Query, QueryItem, after, json_codec, metadata, projection
 from epochal.codec import json
-from epochal.contrib.equinox import memory_tips
 from epochal.deciders.access import UNOPTIMIZED, custom
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
@@ -191,14 +190,6 @@ def test_one_that_leads_to_tags_is_made_again_where_a_stream_has_moved_that_is_r
     handle_all((deciders.on("Student-1"), deciders.on("Student-2")), decide)
     assert saw == [((), ()), (("late",), ()) if other == "Student-1" else ((), ("late",))]
     assert [stream for stream, _ in of_course(streams)] == ["Student-1"]
-
-
-def test_a_layout_without_tags_refuses_both() -> None:
-    tips = students(memory_tips())
-    with pytest.raises(InvalidInput, match="keeps no tags"):
-        tips.handle("Student-1", "dcb")
-    with pytest.raises(InvalidInput):
-        tips.handle("Student-1", given=TAKEN, decide=enrol)
 
 
 def test_a_decision_on_a_stream_and_a_query_is_stored_in_the_stream() -> None:

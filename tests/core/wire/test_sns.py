@@ -29,7 +29,6 @@ from epochal.dynamo.wire.sns import MEDIA, LightTopics, topic_client
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.feed.notices import Topic
 from epochal.index.checkpoints import Checkpoint
-from tests.surfaces.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
 URL = f"https://sns.{REGION}.amazonaws.com"
@@ -360,19 +359,3 @@ def test_a_mock_of_aws_is_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "moto", os)
     assert topic_client(lambda: "botocore's") == "botocore's"
-
-
-PUBLISHED = f"""
-import json, sys
-from epochal.index.checkpoints import Checkpoint
-from epochal.feed.notices import Topic
-from epochal.dynamo.wire.sns import topic_client
-client = topic_client(None)
-client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
-print(json.dumps([Topic(client, {ARN!r}).publish({{1: Checkpoint(5)}}), "botocore" in sys.modules]))
-"""
-
-
-@pytest.mark.slow
-def test_an_indexer_tells_its_topic_without_ever_loading_botocore() -> None:
-    assert in_a_fresh_process("indexer", PUBLISHED, HOME="/nowhere") == [1, False]

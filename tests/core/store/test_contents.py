@@ -6,16 +6,16 @@ import os
 
 import pytest
 
-from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.model.events import Event, Unfold
+from epochal.testing.stores import memory_streams
 
 LARGE = os.urandom(500_000)
 
 
 def test_what_was_read_has_its_content_and_what_was_left_in_the_bucket_says_so() -> None:
-    streams = memory_tips()
+    streams = memory_streams()
     streams.append("A-1", [Event(type="Small", data=b"{}"), Event(type="Large", data=LARGE)])
     streams.append("A-1", [], unfolds=[Unfold(type="State", data=b"[]")])
     assert [event.content for event in streams.read("A-1")] == [b"{}", LARGE]

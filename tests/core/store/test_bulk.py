@@ -14,7 +14,6 @@ import pytest
 
 from epochal import metadata
 from epochal.aio.stores import AsyncBulk
-from epochal.contrib.equinox import memory_tips
 from epochal.errors import EpochalError, InvalidInput, MissingTable, NotTried, TooLarge, Unavailable
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
@@ -468,11 +467,6 @@ def test_a_failure_is_told_each_that_it_happened_to_as_an_error_of_its_own() -> 
     answers = network.append(to(S, "1"), to(S, "2"))
     assert firsts(answers) == [MissingTable, MissingTable]
     assert answers[0] is not answers[1]
-
-
-def test_a_layout_that_writes_one_append_at_a_time_makes_them_in_their_order() -> None:
-    tips = memory_tips()
-    assert firsts(Bulk(tips).append([to(S, "1"), to(OTHER), to(S, "2", expected=AtVersion(1))])) == [0, 0, 1]
 
 
 def test_the_metadata_of_a_block_around_the_call_is_that_of_all_its_events() -> None:

@@ -28,7 +28,6 @@ from epochal.dynamo.wire.http import HttpAnswer, NoAnswer, Unsent
 from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.dynamo.wire.sqs import MEDIA, LightQueues, queue_client
 from epochal.errors import InvalidRequest, Unavailable
-from tests.surfaces.lambdas.test_api_handlers import in_a_fresh_process
 
 REGION = "eu-central-1"
 URL = f"https://sqs.{REGION}.amazonaws.com"
@@ -293,19 +292,3 @@ def test_a_mock_of_aws_is_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "moto", os)
     assert queue_client(lambda: "botocore's") == "botocore's"
-
-
-LEASED = f"""
-import json, sys
-from epochal.dynamo.wire.sqs import queue_client
-client = queue_client(None)
-client._batches._connections.send = lambda *_: (200, {{}}, {taken("1")!r})
-entries = [{{"Id": "1", "ReceiptHandle": "r", "VisibilityTimeout": 45}}]
-client.change_message_visibility_batch(QueueUrl={QUEUE!r}, Entries=entries)
-print(json.dumps("botocore" in sys.modules))
-"""
-
-
-@pytest.mark.slow
-def test_a_function_keeps_its_lease_without_ever_loading_botocore() -> None:
-    assert in_a_fresh_process("indexer", LEASED, HOME="/nowhere") is False

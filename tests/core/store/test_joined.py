@@ -15,7 +15,6 @@ import pytest
 from epochal import Appended, Event
 from epochal.aio.bridge import wait
 from epochal.aio.stores import AsyncJoinedAppends
-from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
 from epochal.layout.changes import Span
 from epochal.layout.streams import Batch
@@ -413,11 +412,6 @@ def test_one_alone_is_told_what_a_plain_append_is() -> None:
     for number in range(3):
         mine, others = together.append(S, [measured(number)]), plain.append(S, [measured(number)])
         assert (mine.first, mine.version, mine.capacity.write) == (others.first, others.version, 1.0)
-
-
-def test_a_layout_that_writes_one_append_at_a_time_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="streams: cannot join appends where they are stored as tips"):
-        JoinedAppends(memory_tips())
 
 
 def test_many_threads_append_each_its_own_once() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, Unfold, metadata
-from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge, Unavailable, WrongExpectedVersion
 from epochal.layout.tables import archives, store_tables
 from epochal.plan.failures import Lost
@@ -217,19 +216,6 @@ def test_what_cannot_be_is_refused_by_name_and_nothing_is_written() -> None:
     assert streams.append("Student-1", ninety, fail_if=of("u")).version == 1
     with pytest.raises(TooLarge, match="101 items, at most 100"):
         streams.append("Student-1", ninety, fail_if=of("u"), idempotency_key="k")
-
-
-def test_streams_of_a_layout_without_tags_refuse_them() -> None:
-    tips = memory_tips()
-    for wrong, field in [
-        ({"events": [enrolled("1")]}, "events[0].tags"),
-        ({"events": [Event(type="E")], "fail_if": of("t")}, "fail_if"),
-    ]:
-        with pytest.raises(InvalidInput) as refused:
-            tips.append("Student-1", **wrong)  # type: ignore[arg-type]
-        assert refused.value.field == field
-    with pytest.raises(InvalidInput, match="pages"):
-        _ = tips.tagged
 
 
 def units(data: bytes, *tags: str) -> float:
