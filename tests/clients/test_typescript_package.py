@@ -160,6 +160,18 @@ def test_errors_keep_their_names_in_a_bundle(client: Path, tmp_path: Path) -> No
     assert lines == [f"{line.split()[0]} {line.split()[0]}" for line in lines]
 
 
+EXPORTED: Final = """
+ConditionFailedError ConflictError ConnectionError ContentError EpochalError GatewayError InvalidInputError
+NotFoundError ProblemError PrunedError StreamDeletedError TooLargeError UnavailableError UndeterminedError
+bearer connect environmentCredentials newKey pathOf sigv4
+"""
+
+
+def test_the_client_exports_what_it_is_known_to(client: Path) -> None:
+    program = f"console.log(Object.keys(await import({json.dumps(client.as_uri())})).sort().join(' '))"
+    assert run("node", "--input-type=module", text=program).split() == sorted(EXPORTED.split())
+
+
 def test_the_client_needs_no_other_package_and_nothing_of_node() -> None:
     package = json.loads((PACKAGE / "package.json").read_text("utf-8"))
     assert not {"dependencies", "peerDependencies", "optionalDependencies"} & package.keys()
