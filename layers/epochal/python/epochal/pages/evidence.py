@@ -36,8 +36,12 @@ increase along a stream, so a page whose latest stamp is below ours has never ha
     events from the first index on are pruned                    Unknowable
     none of these                                                NotApplied
 
-Contents are never compared, since two writers may append equal events. That an append was not found does not show that
-it is absent: only a page does that still has the events at every index where the append may be.
+Where a record is written in the commit of an append, the record tells, and no page is judged: it is there if and only
+if the append was made. That is so for keys of several streams (`several_key`), for unfolds alone under a key
+(`keyed_appends`), and for tagged events with ids (`tags/ids`).
+
+Contents of pages are never compared, since two writers may append equal events. That an append was not found does not
+show that it is absent: only a page does that still has the events at every index where the append may be.
 """
 
 from __future__ import annotations
