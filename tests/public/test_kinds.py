@@ -7,7 +7,7 @@ every append is a conflict; one tag by itself is a tag for each of its letters.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -39,9 +39,13 @@ VALUES: dict[str, tuple[Call, str]] = {
     "a dict for an unfold": (lambda _: Unfold(type="U", data={}), "data: must be bytes, not dict"),
     "no type": (lambda _: Event(type=None), "type: must be text, not NoneType"),
     "a number for an id": (lambda _: Event(type="E", causation_id=7), "causation_id: must be text, not int"),
-    "a datetime": (
-        lambda _: Event(type="E", timestamp=datetime.now(UTC)),
-        "timestamp: must be ISO 8601 text, not datetime",
+    "a datetime without a time zone": (
+        lambda _: Event(type="E", timestamp=datetime(2026, 1, 31)),  # noqa: DTZ001  that is the mistake
+        "timestamp: must be a datetime with a time zone",
+    ),
+    "a number for a time": (
+        lambda _: Event(type="E", timestamp=17),
+        "timestamp: must be ISO 8601 text or a datetime, not int",
     ),
     "a text for a version": (lambda _: AtVersion(version="1"), "version: must be a number, not str"),
     "one tag": (

@@ -1,17 +1,21 @@
 """Events and unfolds: those that users append, and those that the store returns.
 
-Bodies are bytes or claims (`model.bodies`), and timestamps are ISO 8601 text (`model.moments`).
+Bodies are bytes or claims (`model.bodies`), and timestamps are ISO 8601 text (`model.moments`). There are three ways to
+read a body: `data` is the body as it is, bytes or a claim; `content` is the same as bytes, and raises where it is a
+claim; `json()` of a recorded event parses it. `Event.json(type, value)` makes an event of a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, fields
 from epochal.model.bodies import Body, Claim, body_size, content_of
 from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.moments import format_ticks, read_moment
 from epochal.model.plain_json import json_of, write_json
 
 if TYPE_CHECKING:
@@ -25,9 +29,10 @@ class Event:
 
     Attributes:
         type: what happened; 1 to 512 bytes of UTF-8.
-        data: the body: bytes, or a claim on an object that is in the bucket already.
+        data: the body: bytes, or a claim on an object that is in the bucket already; `content` is the body as bytes.
         meta: metadata, likewise; empty for none.
-        timestamp: ISO 8601; when it happened. None: the moment of the append.
+        timestamp: when it happened: ISO 8601 text; a datetime with a time zone becomes that. None: the moment of the
+            append.
         correlation_id: the conversation it belongs to.
         causation_id: what caused it.
         tags: what it concerns, each at most 512 bytes of printable text; order and repetition do not matter.
@@ -47,8 +52,27 @@ class Event:
     id: str | None = None
     untagged: object = field(default=None, repr=False, compare=False)
 
+    if TYPE_CHECKING:  # a datetime is taken, and becomes text
+
+        def __init__(
+            self,
+            *,
+            type: str,  # noqa: A002  as the field is named
+            data: Body = ...,
+            meta: Body = ...,
+            timestamp: datetime | str | None = ...,
+            correlation_id: str | None = ...,
+            causation_id: str | None = ...,
+            tags: Sequence[str] = ...,
+            id: str | None = ...,  # noqa: A002  likewise
+            untagged: object = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         """Check the types of all fields: bodies must be bytes, and tags a list, not one text."""
+        timestamp: object = self.timestamp
+        if isinstance(timestamp, datetime):
+            object.__setattr__(self, "timestamp", format_ticks(read_moment(timestamp, "timestamp")))
         _check_fields(self.type, self.data, self.meta, self.timestamp)
         _check_text(self.correlation_id, "correlation_id")
         _check_text(self.causation_id, "causation_id")
@@ -64,13 +88,18 @@ class Event:
         /,
         *,
         meta: Body = b"",
-        timestamp: str | None = None,
+        timestamp: datetime | str | None = None,
         correlation_id: str | None = None,
         causation_id: str | None = None,
         tags: tuple[str, ...] = (),
         id: str | None = None,  # noqa: A002  likewise
     ) -> Event:
         """Build an event whose data are a value as plain JSON, written as `json.dumps` writes it.
+
+        Args:
+            type: what happened, as of an `Event`.
+            value: the value.
+            meta, timestamp, correlation_id, causation_id, tags, id: as of an `Event`.
 
         Raises:
             InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members
@@ -87,8 +116,12 @@ class Event:
             id=id,
         )
 
-    def plain(self, field: str) -> Event:  # noqa: ARG002  what it has besides, it may have to refuse by name
-        """Return the event without fields that only another library's tables keep."""
+    def without_foreign_fields(self, field: str) -> Event:  # noqa: ARG002  what it has, it may have to refuse by name
+        """Return the event without fields that only another library's tables keep.
+
+        Args:
+            field: name of the event in an error.
+        """
         return self
 
     @property
@@ -229,8 +262,22 @@ class Unfold:
     meta: Body = b""
     timestamp: str | None = None
 
+    if TYPE_CHECKING:  # a datetime is taken, and becomes text
+
+        def __init__(
+            self,
+            *,
+            type: str,  # noqa: A002  as the field is named
+            data: Body = ...,
+            meta: Body = ...,
+            timestamp: datetime | str | None = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         """Check the types of the fields."""
+        timestamp: object = self.timestamp
+        if isinstance(timestamp, datetime):
+            object.__setattr__(self, "timestamp", format_ticks(read_moment(timestamp, "timestamp")))
         _check_fields(self.type, self.data, self.meta, self.timestamp)
 
     @classmethod
@@ -241,9 +288,15 @@ class Unfold:
         /,
         *,
         meta: Body = b"",
-        timestamp: str | None = None,
+        timestamp: datetime | str | None = None,
     ) -> Unfold:
-        """Build an unfold with `value` as plain JSON; raise `InvalidInput` if JSON cannot hold the value."""
+        """Build an unfold with `value` as plain JSON; raise `InvalidInput` if JSON cannot hold the value.
+
+        Args:
+            type: what it is, as of an `Unfold`.
+            value: the value.
+            meta, timestamp: as of an `Event`.
+        """
         return cls(type=type, data=write_json(value), meta=meta, timestamp=timestamp)
 
 
@@ -272,7 +325,7 @@ def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> N
     must_be(str, kind, "type", "text")
     must_be((bytes, Claim), data, "data", "bytes")
     must_be((bytes, Claim), meta, "meta", "bytes")
-    must_be((str, type(None)), timestamp, "timestamp", "ISO 8601 text")
+    must_be((str, type(None)), timestamp, "timestamp", "ISO 8601 text or a datetime")
 
 
 def _check_text(text: str | None, field: str) -> None:

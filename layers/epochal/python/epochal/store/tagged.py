@@ -428,7 +428,7 @@ class TaggedEvents(TaggedStore):
         Raises:
             InvalidInput: names what is malformed below `field`.
         """
-        return super(TaggedEvents, self).checked(event.plain(field), field)  # noqa: UP008  slots
+        return super(TaggedEvents, self).checked(event.without_foreign_fields(field), field)  # noqa: UP008  slots
 
     def events(self, ids: Sequence[str]) -> dict[str, Recorded]:
         """Return events by ids that their callers chose, at most 100; ids without an event are missing.

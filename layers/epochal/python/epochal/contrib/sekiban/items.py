@@ -67,7 +67,7 @@ class TaggedEvent(Event):
         """Convert any event to an event for Sekiban's tables."""
         return event if isinstance(event, cls) else cls(**_fields(event))
 
-    def plain(self, field: str) -> Event:
+    def without_foreign_fields(self, field: str) -> Event:
         """Convert the event to a plain one, with its user as the member `user` of its metadata.
 
         Raises:
