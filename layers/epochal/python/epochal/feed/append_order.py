@@ -4,6 +4,8 @@ An append to several tags changes a head for each of them, and the table's strea
 the events of one append, of which a layout tells the numbers, are put together by these numbers: an event that comes
 through several tags comes through all of them before the next.
 
+Appends without tags tell nothing of this, so a batch without streams of tags is as it came.
+
 A change joins an earlier one only if no other change of its stream lies between, since streams keep their order.
 """
 
@@ -16,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from epochal.layout.changes import Change, Span
 from epochal.layout.source import Source
+from epochal.model.stream_names import TAG_STREAMS
 from epochal.plan.values import Item
 
 R = TypeVar("R")
@@ -61,7 +64,8 @@ def in_append_order(source: Source, changes: Sequence[tuple[Item, Change, R]]) -
 
 def _parts(source: Source, changes: Sequence[tuple[Item, Change, object]]) -> dict[int, tuple[bytes, _Part]]:
     """Return for each change that shares its append with another the append's id, and its part of it."""
-    if source.append_id is None or source.numbers is None or not changes[1:]:
+    tagged = any(change.stream.startswith(TAG_STREAMS) for _, change, _ in changes)
+    if source.append_id is None or source.numbers is None or not tagged:
         return {}
     appends = [source.append_id(image) if isinstance(change, Span) else None for image, change, _ in changes]
     shared = {append for append, count in Counter(appends).items() if append and count > 1}

@@ -76,6 +76,11 @@ def time_of(stamp: bytes) -> Ticks:
     return _ticks(stamp)[0]
 
 
+def stamp_in(data: bytes) -> bytes:
+    """Return the stamp of a frame as it is stored, without reading the rest."""
+    return bytes(data[1:_STAMPED])
+
+
 class Frame(NamedTuple):
     """The events of one append in their stored form. A tuple for the reason that `EncodedEvent` is one.
 

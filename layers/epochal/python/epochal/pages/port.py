@@ -27,7 +27,7 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.stream_names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
 from epochal.model.tags import group_of
-from epochal.pages.frames import read_frame, time_of
+from epochal.pages.frames import stamp_in, time_of
 from epochal.pages.items import (
     ARCHIVE,
     STREAMS,
@@ -186,7 +186,7 @@ def written(item: Item) -> Ticks | None:
 def append_id(item: Item) -> bytes | None:
     """Return the stamp of a page's latest append; None if its latest write added no events."""
     frames: Sequence[AttributeValue] = () if "w" in item else item["f"]["L"]
-    return read_frame(frames[-1]["B"]).stamp if frames else None
+    return stamp_in(frames[-1]["B"]) if frames else None
 
 
 def numbers(item: Item) -> Sequence[int] | None:
