@@ -142,7 +142,7 @@ class Api:
             type_heads=self.type_heads,
             tagged_types=("A", "B") if self.type_heads else (),
             tagged_everything=self.type_heads or self.everything,
-            partitions=self.partitions,
+            tips_partitions=self.partitions,
             **self.chosen,
         )
 

@@ -338,7 +338,7 @@ class SqlReadModel:
         # The tables are dropped first: a reaction that still folds into them fails instead of starting again.
         self.database.run(self.metadata.drop_all, self.name)
         some = select(_PROGRESS.c.stream).where(self._mine()).limit(AT_ONCE)
-        rows = delete(_PROGRESS).where(self._mine(), _PROGRESS.c.stream.after(some))
+        rows = delete(_PROGRESS).where(self._mine(), _PROGRESS.c.stream.in_(some))
         while self.database.run(lambda connection: connection.execute(rows).rowcount, self.name):
             pass
 
