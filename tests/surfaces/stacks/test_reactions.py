@@ -397,9 +397,9 @@ def test_two_reactions_of_one_name_are_refused(sources: Sources, name: str) -> N
     ],
 )
 def test_a_declaration_that_breaks_a_rule_is_refused(declared: Any) -> None:
-    with pytest.raises(BadSetting, match="must be") as refused:
+    with pytest.raises(BadSetting, match="must be|is no member") as refused:
         stage_from("dev", {"prod": {"reactions": declared}})
-    assert refused.value.name == "stages.prod.reactions"
+    assert f"{refused.value.name}.".startswith("stages.prod.reactions.")
 
 
 def alone(sources: Sources, **options: Any) -> Template:

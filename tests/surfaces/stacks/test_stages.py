@@ -234,9 +234,9 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:
-    with pytest.raises(BadSetting, match="must be") as refused:
+    with pytest.raises(BadSetting, match="must be|is no member") as refused:
         stage_from("dev", {"prod": {field: value}})
-    assert refused.value.name == f"stages.prod.{field}"
+    assert f"{refused.value.name}.".startswith(f"stages.prod.{field}.")
 
 
 def test_every_rule_refuses_something() -> None:

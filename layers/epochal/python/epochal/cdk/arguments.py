@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 from constructs import Construct
 
-from epochal.cdk.rules import BadSetting, Rule, a_text, list_alternatives, or_null, wrong
+from epochal.cdk.rules import BadSetting, Rule, a_text, bad_setting, list_alternatives, or_null, wrong
 from epochal.cdk.uncaught import print_refusals
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -154,4 +154,4 @@ def _check_value(where: str, rule: Rule, value: object) -> None:
     try:
         rule(value)
     except ValueError as error:
-        raise BadSetting(where, str(error)) from None
+        raise bad_setting(where, error) from None

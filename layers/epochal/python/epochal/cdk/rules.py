@@ -22,6 +22,35 @@ def wrong(expected: str, value: object) -> ValueError:
     return ValueError(f"must be {expected}, not {value!r}")
 
 
+class BrokenMember(ValueError):
+    """A member within a setting breaks its rule.
+
+    Attributes:
+        path: names of the members that lead to the value, and places in lists.
+    """
+
+    def __init__(self, path: tuple[str, ...], rule: str) -> None:
+        super().__init__(rule)
+        self.path = path
+
+
+def _member(name: str, rule: Rule, value: object) -> Any:
+    """Parse a member of an object by its rule; the error has the name of the member."""
+    try:
+        return rule(value)
+    except ValueError as error:
+        inner = error.path if isinstance(error, BrokenMember) else ()
+        raise BrokenMember((name, *inner), str(error)) from None
+
+
+def _element(place: int, rule: Rule, value: object) -> Any:
+    """Parse an element of a list by its rule; the error of a member within has the place of the element."""
+    try:
+        return rule(value)
+    except BrokenMember as error:
+        raise BrokenMember((str(place), *error.path), str(error)) from None
+
+
 def a_flag(value: object) -> bool:
     """Return the value as a boolean, or raise `ValueError`."""
     if not isinstance(value, bool):
@@ -82,7 +111,7 @@ def a_list(element_rule: Rule, *, least: int = 0) -> Rule:
         """Return the list as a tuple of parsed elements, or raise `ValueError`."""
         if not isinstance(value, list) or len(value) < least:
             raise wrong(f"a list of {least} or more" if least else "a list", value)
-        return tuple(element_rule(element) for element in value)
+        return tuple(_element(place, element_rule, element) for place, element in enumerate(value))
 
     return rule
 
@@ -98,11 +127,17 @@ def a_map(element_rule: Rule, *, keys: Collection[str] | None = None) -> Rule:
         """Return the object as a read-only mapping of parsed values, or raise `ValueError`."""
         if not isinstance(value, dict):
             raise wrong("an object", value)
-        if keys is not None and (strangers := sorted(set(value) - set(keys))):
-            raise wrong(f"an object with keys among {', '.join(keys)}", strangers[0])
-        return MappingProxyType({key: element_rule(element) for key, element in value.items()})
+        _refuse_strangers(value, keys)
+        return MappingProxyType({key: _member(key, element_rule, element) for key, element in value.items()})
 
     return rule
+
+
+def _refuse_strangers(value: Mapping[str, Any], keys: Collection[str] | None) -> None:
+    """Raise `BrokenMember` if an object has a key that is not among those; None allows any."""
+    for key in value:
+        if keys is not None and key not in keys:
+            raise BrokenMember((str(key),), f"is no member; {list_alternatives(str(key), keys)}")
 
 
 def setting_field(default: Any, rule: Rule) -> Any:
@@ -123,7 +158,7 @@ def parse_members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
     """Parse the members of an object, each by its own rule; refuse members without a rule."""
     a_map(lambda element: element, keys=rules)(value)
     assert isinstance(value, dict)  # noqa: S101  # the rule above says so
-    return {name: rules[name](element) for name, element in value.items()}
+    return {name: _member(name, rules[name], element) for name, element in value.items()}
 
 
 class BadSetting(ValueError):
@@ -138,6 +173,12 @@ class BadSetting(ValueError):
         super().__init__(f"{name} {rule}")
         self.name = name
         self.rule = rule
+
+
+def bad_setting(name: str, error: ValueError) -> BadSetting:
+    """Return the error of a setting whose rule raised `error`, with the name of the member that broke it."""
+    path = error.path if isinstance(error, BrokenMember) else ()
+    return BadSetting(".".join((name, *path)), str(error))
 
 
 def list_alternatives(name: str, allowed: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from epochal.cdk.coherence import coherent, need_gateway
-from epochal.cdk.rules import BadSetting, list_alternatives
+from epochal.cdk.rules import BadSetting, bad_setting, list_alternatives
 from epochal.cdk.stage_rules import EXISTING, OF_LAYOUTS
 from epochal.cdk.stages import RULES, Stage
 from epochal.lazy_dataclasses import replace
@@ -72,4 +72,4 @@ def obeying(where: str, key: str, value: object) -> Any:
     try:
         return RULES[key](value)
     except ValueError as error:
-        raise BadSetting(where, str(error)) from None
+        raise bad_setting(where, error) from None
