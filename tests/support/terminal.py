@@ -90,7 +90,7 @@ class Terminal:
     def deployment(self) -> Deployment:
         return Deployment(
             settings=memory_settings(
-                aggregate_types=TYPES, partitions=self.partitions, tagged_everything=self.everything
+                aggregate_types=TYPES, tips_partitions=self.partitions, tagged_everything=self.everything
             ),
             driver=Driver(execute=self.tables.execute, meter=Meter()),
             bucket=MemoryBucket(objects=self.objects),
