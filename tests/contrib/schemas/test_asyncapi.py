@@ -12,7 +12,8 @@ from jsonschema import Draft7Validator
 
 from epochal.codec.json import dumps
 from epochal.contrib.publish.cloudevents import cloud_event, message
-from epochal.contrib.schemas.asyncapi import asyncapi, draft7
+from epochal.contrib.schemas.asyncapi import asyncapi
+from epochal.contrib.schemas.drafts import draft7
 from epochal.deciders.codecs import json_codec
 from epochal.feed.events import FeedEvent
 from tests.contrib.schemas.test_event_schemas import CODEC, EVENTS, Boarded, Leg, with_gate, with_passenger

@@ -14,7 +14,7 @@ import pydantic.dataclasses
 import pytest
 from pydantic.alias_generators import to_camel
 
-from epochal.contrib.schemas.asyncapi import schema_of
+from epochal.contrib.schemas.class_schemas import schema_of
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.value_forms import form_of
 from epochal.errors import CorruptData, InvalidInput

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from epochal import upcast
-from epochal.contrib.schemas.asyncapi import bundle, event_schemas
+from epochal.contrib.schemas.of_events import bundle, event_schemas
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Event

@@ -11,7 +11,7 @@ import msgspec
 import pydantic
 import pytest
 
-from epochal.contrib.schemas.asyncapi import schema_of
+from epochal.contrib.schemas.class_schemas import schema_of
 from epochal.contrib.schemas.columns import columns
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from epochal import upcast
 from epochal.codec import json
-from epochal.contrib.schemas.asyncapi import compiled, event_schemas
+from epochal.contrib.schemas.body_checks import compiled
+from epochal.contrib.schemas.of_events import event_schemas
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.http.checked import Unfit
 from tests.contrib.schemas.test_event_schemas import CODEC, EVENTS

@@ -65,7 +65,7 @@ EXTENSIONS: Final = (
     Extension(
         package="epochal.contrib.schemas",
         commands="epochal.contrib.schemas.commands:COMMANDS",
-        event_schemas="epochal.contrib.schemas.asyncapi:compiled_from",
+        event_schemas="epochal.contrib.schemas.body_checks:compiled_from",
     ),
     Extension(package="epochal.contrib.sql", proofs="epochal.contrib.sql.proofs:trials"),
     Extension(

@@ -16,7 +16,8 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from epochal.codec import json
-from epochal.contrib.schemas.asyncapi import DEFINITIONS, Schema, event_schemas
+from epochal.contrib.schemas.class_schemas import DEFINITIONS, Schema
+from epochal.contrib.schemas.of_events import event_schemas
 from epochal.deciders.codecs import EventCodec
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.body_marks import VERSION

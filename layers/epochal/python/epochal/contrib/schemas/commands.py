@@ -9,7 +9,8 @@ from typing import Final
 import click
 
 from epochal.cli import inputs, output
-from epochal.contrib.schemas.asyncapi import asyncapi, bundle, event_schemas
+from epochal.contrib.schemas.asyncapi import asyncapi
+from epochal.contrib.schemas.of_events import bundle, event_schemas
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 

@@ -20,7 +20,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.contrib.schemas.asyncapi import DEFINITIONS, Schema
+from epochal.contrib.schemas.class_schemas import DEFINITIONS, Schema
 from epochal.deciders.mismatch import Mismatch
 
 _TRUE: Final = frozenset(("true", "t", "yes", "y", "1"))

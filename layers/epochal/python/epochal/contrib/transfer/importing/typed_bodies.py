@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.contrib.schemas.asyncapi import Schema, event_schemas
+from epochal.contrib.schemas.class_schemas import Schema
+from epochal.contrib.schemas.of_events import event_schemas
 from epochal.contrib.transfer.importing.cells import LEFT_OUT, value_of
 from epochal.contrib.transfer.importing.incoming import Incoming, Misfit, Row
 from epochal.deciders.codecs import EventCodec, Stored, StoredClass

@@ -1,0 +1,104 @@
+"""Schemas inside of a schema, and schemas of draft 7: what 2020-12 says otherwise, as it was said before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from epochal.contrib.schemas.class_schemas import Schema
+
+_HOLDERS: Final = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "dependencies",
+)
+"""Keywords whose members are schemas, under names that are not keywords."""
+
+_VALUES: Final = ("const", "enum", "default", "examples", "required", "dependentRequired")
+"""Keywords that hold no schemas."""
+
+_SINCE: Final = frozenset(
+    (
+        "$dynamicRef",
+        "$recursiveRef",
+        "minContains",
+        "maxContains",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    )
+)
+"""Keywords for which draft 7 has no equivalent."""
+
+
+def each_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
+    """Rebuild a schema by calling `change` on it and every schema in it, the inner ones first."""
+    if isinstance(schema, list):
+        return [each_schema(each, change) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return change(
+        {
+            name: value
+            if name in _VALUES
+            else {each: each_schema(inner, change) for each, inner in value.items()}
+            if name in _HOLDERS
+            else each_schema(value, change)
+            for name, value in schema.items()
+        }
+    )
+
+
+def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
+    """Convert a schema from draft 2020-12 to draft 7, with `refer` mapping its references.
+
+    Raises:
+        ValueError: the schema has a keyword that draft 7 cannot express.
+    """
+
+    def older(found: Schema) -> Schema:
+        """Convert one schema, whose inner schemas have been converted, to draft 7."""
+        if since := sorted(_SINCE & found.keys()):
+            raise ValueError(f"{since[0]} has no form in draft 7")
+        if "prefixItems" in found:
+            if "items" in found:
+                found["additionalItems"] = found["items"]
+            found["items"] = found.pop("prefixItems")
+        needed = {**found.pop("dependentRequired", {}), **found.pop("dependentSchemas", {})}
+        if needed:
+            found["dependencies"] = needed
+        if "$ref" in found:
+            # Draft 7 ignores all keywords beside a reference.
+            reference = {"$ref": refer(found.pop("$ref"))}
+            return {**found, "allOf": [reference, *found.get("allOf", [])]} if found else reference
+        return found
+
+    return each_schema(schema, older)
+
+
+def define(schemas: Schema, place: str, key: str, schema: Schema) -> None:
+    """Add a schema and its definitions to a document's schemas, as draft 7.
+
+    Args:
+        schemas: schemas of the document, which this function adds to.
+        place: prefix of references to these schemas.
+        key: key of the new schema; its definitions get `key` and a number.
+        schema: the schema to add, of draft 2020-12.
+
+    Raises:
+        ValueError: draft 7 cannot express the schema, or it refers to a definition that it does not contain.
+    """
+    inner = {f"#/$defs/{name}": f"{key}.{position}" for position, name in enumerate(schema.get("$defs", {}))}
+
+    def refer(reference: str) -> str:
+        """Map a reference of the schema to the place of its target in the document."""
+        if reference not in inner and reference != "#":
+            raise ValueError(f"refers to {reference}, which is not in its $defs")
+        return place + inner.get(reference, key)
+
+    own = {name: each for name, each in schema.items() if name not in ("$schema", "$id", "$defs")}
+    schemas[key] = draft7(own, refer)
+    for name, each in schema.get("$defs", {}).items():
+        schemas[inner[f"#/$defs/{name}"]] = draft7(each, refer)
