@@ -12,10 +12,11 @@ from epochal.layout.outcomes import conflict_at
 from epochal.model.versions import UNREAD, Undetermined, version_of
 from epochal.pages import layout
 from epochal.pages.appending import append_on
+from epochal.pages.attempts import head_from, write
 from epochal.pages.batch import joined, packed
 from epochal.pages.joined import outcomes_of_joined
 from epochal.pages.layout import Pages
-from epochal.pages.writes import Planned, head_from, write
+from epochal.pages.writes import Planned
 from epochal.plan.ops import Steps
 from epochal.store import bulk
 from epochal.store.streams import Streams

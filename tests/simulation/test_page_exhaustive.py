@@ -11,13 +11,24 @@ import pytest
 
 from epochal.layout import once
 from epochal.model.versions import Appended, Token
-from epochal.pages import appending, batch, evidence, joined, keyed_appends, pruning, reading, writes
+from epochal.pages import (
+    appending,
+    attempts,
+    batch,
+    evidence,
+    joined,
+    keyed_appends,
+    pruning,
+    reading,
+    writes,
+)
+from epochal.pages.attempts import Blocked
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Verdict
 from epochal.pages.frames import refer_to
 from epochal.pages.items import Page
 from epochal.pages.reading import Cursor, Part
-from epochal.pages.writes import Blocked, Planned
+from epochal.pages.writes import Planned
 from epochal.plan.conditions import All, Present
 from epochal.plan.ops import Delete as Removal
 from epochal.plan.ops import Steps, Update
@@ -321,7 +332,7 @@ def reckons_full(token: Token) -> bool:
 
 
 def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
-    sound = writes._close_first
+    sound = attempts._close_first
 
     def by_own_rule(table: str, batch: Packed, known: Page | Token) -> Steps[Any]:
         if reckons_full(writes.token_of(known)):
@@ -329,9 +340,9 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
         return (yield from sound(table, batch, known))
 
     extend = writes.extend
-    patch.setattr(writes, "_close_first", by_own_rule)
+    patch.setattr(attempts, "_close_first", by_own_rule)
     patch.setattr(
-        writes,
+        attempts,
         "extend",
         lambda table, batch, known: (
             None
@@ -370,6 +381,7 @@ def only_the_version_guards_a_page(patch: Patch) -> None:
 
 def a_token_from_anywhere_says_where_a_page_begins(patch: Patch) -> None:
     patch.setattr(writes, "is_own", lambda *_: True)
+    patch.setattr(attempts, "is_own", lambda *_: True)
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -381,7 +393,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(writes, "_close_first", as_it_is)
+    patch.setattr(attempts, "_close_first", as_it_is)
 
 
 def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
@@ -391,12 +403,12 @@ def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
         planned = sound(*given)
         return replace(planned, write=replace(planned.write, condition=Present("n")))
 
-    patch.setattr(writes, "close", anyhow)
+    patch.setattr(attempts, "close", anyhow)
 
 
 def unfolds_stay_on_the_page_that_is_left(patch: Patch) -> None:
     sound = writes.begin
-    patch.setattr(writes, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
+    patch.setattr(attempts, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
 
 
 def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
@@ -415,7 +427,7 @@ def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
         return replace(planned, write=replace(planned.write, condition=condition))
 
     extend = writes.extend
-    patch.setattr(writes, "extend", open_for_unfolds)
+    patch.setattr(attempts, "extend", open_for_unfolds)
 
 
 def what_a_prune_leaves_of_the_last_page_has_no_unfolds(patch: Patch) -> None:
@@ -445,11 +457,11 @@ def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
         return replace(head, unfolds=b"" if holder is None else holder.unfolds)
 
     patch.setattr(reading, "whole", once)
-    patch.setattr(writes, "whole", once)
+    patch.setattr(attempts, "whole", once)
 
 
 def a_page_without_unfolds_of_its_own_is_named(patch: Patch) -> None:
-    patch.setattr(writes, "unfolds_for_next", lambda page: refer_to(page.index))
+    patch.setattr(attempts, "unfolds_for_next", lambda page: refer_to(page.index))
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.layout import key_records
-from epochal.pages import batch, commit, evidence, several, several_key, streams_part, writes
+from epochal.pages import attempts, batch, commit, evidence, several, several_key, streams_part
 from epochal.pages.appending import append
 from epochal.pages.batch import Packed
 from epochal.pages.several_key import SeveralKey
@@ -177,7 +177,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(writes, "_close_first", as_it_is)
+    patch.setattr(attempts, "_close_first", as_it_is)
 
 
 def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:

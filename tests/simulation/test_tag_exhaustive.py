@@ -16,7 +16,7 @@ from epochal.layout.streams import Known
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.versions import Conflict, Position
-from epochal.pages import batch, commit, writes
+from epochal.pages import attempts, batch, commit, writes
 from epochal.pages.evidence import Verdict
 from epochal.pages.items import Page, page_key
 from epochal.pages.tags import append, entries, reading
@@ -309,7 +309,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(writes, "_close_first", as_it_is)
+    patch.setattr(attempts, "_close_first", as_it_is)
 
 
 def a_page_is_extended_whatever_it_is(patch: Patch) -> None:

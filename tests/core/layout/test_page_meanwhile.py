@@ -12,7 +12,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.healing import Gap
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Appended, Conflict, parse_token
-from epochal.pages import pruning, writes
+from epochal.pages import attempts, pruning, writes
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.pages.port import heal_pages
@@ -193,7 +193,7 @@ def test_the_page_in_the_way_goes_with_the_last_one_only_where_that_follows_it(s
     filled(store, 3)
     first, second, last = (store.driver.run(load_page("streams", STREAM, each)) for each in pages_of(store))
     for page, before in ((first, ()), (second, (second,))):
-        head = store.driver.run(writes.head_from("streams", STREAM, page))
+        head = store.driver.run(attempts.head_from("streams", STREAM, page))
         assert head is not None
         assert last is not None
         assert (head.index, head.before) == (last.index, before)

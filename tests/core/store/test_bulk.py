@@ -452,7 +452,7 @@ def test_what_is_wrong_with_one_is_its_own_answer_and_with_all_a_refusal() -> No
 
 
 def test_what_is_too_much_together_is_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochal.pages.writes.MAX_VERSION", 2)
+    monkeypatch.setattr("epochal.pages.attempts.MAX_VERSION", 2)
     assert firsts(Network().append(to(S, "1"), to(S, "2"), to(S, "3"))) == [0, 1, InvalidInput]
 
 

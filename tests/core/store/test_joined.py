@@ -390,7 +390,7 @@ def test_one_write_takes_so_many_bytes_and_appends_and_keeps_the_order() -> None
 
 def test_what_is_too_much_together_is_written_one_by_one(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream has room for one more."""
-    monkeypatch.setattr("epochal.pages.writes.MAX_VERSION", 2)
+    monkeypatch.setattr("epochal.pages.attempts.MAX_VERSION", 2)
 
     first, second, third = gate.meet([[measured(k)] for k in range(3)])
 

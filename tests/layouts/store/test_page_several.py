@@ -24,7 +24,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.outcomes import conflict_at
 from epochal.model.versions import Capacity, Token, Undetermined, parse_token
-from epochal.pages import writes
+from epochal.pages import attempts, writes
 from epochal.pages.batch import packed
 from epochal.pages.commit import moved_heads
 from epochal.pages.items import read_page, state_of
@@ -472,7 +472,7 @@ def test_streams_stored_as_tips_are_refused_by_what_their_layout_can_do() -> Non
 
 
 def test_a_stream_is_held_to_its_own_limit(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "MAX_VERSION", 2)
+    monkeypatch.setattr(attempts, "MAX_VERSION", 2)
     streams.append(A, [E, E])
     with pytest.raises(InvalidInput, match="a stream holds at most 2"):
         streams.append_all(both())

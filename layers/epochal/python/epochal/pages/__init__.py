@@ -5,7 +5,8 @@ items          encodes a page as an item, with its etag and token
 reading        reads the last page of a stream, and the events forward or backward
 batch          encodes the batch of one append, once for all its tries
 fullness       decides whether a page is full
-writes         plans the writes of an append, and makes one attempt
+writes         plans the writes of an append
+attempts       makes one attempt to append
 evidence       decides whether an append was applied, if its answer was lost or another process may have made it
 appending      appends to one stream, and retries
 joined         makes several appends to one stream in one write

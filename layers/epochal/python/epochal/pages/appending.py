@@ -33,6 +33,7 @@ from epochal.model.versions import (
     expected_head,
     version_of,
 )
+from epochal.pages.attempts import Blocked, head_from, write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import (
     Applied,
@@ -48,7 +49,7 @@ from epochal.pages.evidence import (
 )
 from epochal.pages.items import Page
 from epochal.pages.reading import load_head
-from epochal.pages.writes import ANYWHERE, Blocked, Planned, head_from, place_of, write
+from epochal.pages.writes import ANYWHERE, Planned, place_of
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:

@@ -33,21 +33,13 @@ from epochal.layout.streams import NEVER, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
 from epochal.model.versions import Appended, Conflict, Outcome, Undetermined, version_of
+from epochal.pages.attempts import Blocked, head_from, next_write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
-from epochal.pages.writes import (
-    Blocked,
-    Planned,
-    can_be_left,
-    head_from,
-    is_own,
-    next_write,
-    place_of,
-    unchanged,
-)
+from epochal.pages.writes import Planned, can_be_left, is_own, place_of, unchanged
 from epochal.plan.batches import settled
 from epochal.plan.conditions import Absent
 from epochal.plan.effects import holds

@@ -10,9 +10,10 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks
 from epochal.model.versions import Appended, Conflict, Outcome, Token, Undetermined
 from epochal.pages.appending import own_outcome
+from epochal.pages.attempts import head_from, write
 from epochal.pages.batch import Packed
 from epochal.pages.items import Page, state_of
-from epochal.pages.writes import Planned, head_from, write
+from epochal.pages.writes import Planned
 from epochal.plan.ops import Steps
 
 

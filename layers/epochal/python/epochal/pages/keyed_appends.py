@@ -23,13 +23,13 @@ from epochal.model.versions import (
     version_of,
 )
 from epochal.pages.appending import append_on, is_new, outcome_after_refusal, outcome_under_key
+from epochal.pages.attempts import Blocked, head_from
 from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Part, Tries, Writes, page_of, run_commit
 from epochal.pages.evidence import KeyedAppend, Unknowable, was_applied
 from epochal.pages.items import Page
 from epochal.pages.reading import load_head
 from epochal.pages.streams_part import StreamsPart, exactly
-from epochal.pages.writes import Blocked, head_from
 from epochal.plan.ops import Put, Refusal, Steps
 
 

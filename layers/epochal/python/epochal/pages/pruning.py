@@ -28,11 +28,12 @@ from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import Batch, PruneProgress, accepts
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import Conflict, ExpectedVersion, version_of
+from epochal.pages.attempts import head_from
 from epochal.pages.batch import packed
 from epochal.pages.frames import Frame, stamp_of
 from epochal.pages.items import Page, page_key, read_page, write_page
 from epochal.pages.reading import load_head, load_page, query
-from epochal.pages.writes import as_read, head_from, marking, removing
+from epochal.pages.writes import as_read, marking, removing
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Present
 from epochal.plan.ops import Done, Put, Set, Steps, Update
 from epochal.plan.values import number

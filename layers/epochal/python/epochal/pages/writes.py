@@ -1,7 +1,6 @@
-"""The writes that append a batch to the last page, and one attempt to make such a write.
+"""The writes that append a batch to the last page: they extend it, close it, or begin the next one.
 
-A planned write includes the token of the page after it, which is computed from FORMATS §8 without a read. An attempt
-returns the write that was applied, or what blocked it.
+A planned write includes the token of the page after it, which is computed from FORMATS §8 without a read.
 """
 
 from __future__ import annotations
@@ -9,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.streams import Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import MAX_VERSION, Appended, Expected, Token, version_of
+from epochal.model.versions import Appended, Expected, Token
 from epochal.pages.batch import MARK_BYTES, Packed
 from epochal.pages.frames import Frame, refer_to, stamp_of, time_of
 from epochal.pages.fullness import REFER_FROM, fits, is_full
@@ -24,16 +22,13 @@ from epochal.pages.items import (
     frames_size,
     origin,
     page_key,
-    read_page,
     state_of,
     unfolds_size,
     write_frames,
     write_page,
 )
-from epochal.pages.reading import load_head, load_page, whole
 from epochal.plan.conditions import Absent, All, Condition, equals
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, Update
+from epochal.plan.ops import Extend, Put, Set, Update
 from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
 
 ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
@@ -308,118 +303,3 @@ def _grown(
         events=before.events + count,
         appends=before.appends + len(frames),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
-    """A write that was refused, or was not sent because it would be.
-
-    Attributes:
-        page: the page that stood in its way; None if none was there.
-        planned: the write, if it was sent.
-        lost: whether an answer to it was lost, so that it may have been applied, and may stand in its own way.
-    """
-
-    page: Page | None
-    planned: Planned | None = None
-    lost: bool = False
-
-
-def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
-    """Try to append on exactly the known last page; return the applied write, or what blocked it."""
-    planned = yield from next_write(table, batch, known)
-    if isinstance(planned, Blocked):
-        return planned
-    reply = yield planned.write
-    if isinstance(reply, Overflow) and can_be_left(known):
-        extension, planned = planned, (yield from next_write(table, batch, known, extending=False))
-        if isinstance(planned, Blocked):
-            return replace(planned, planned=extension)
-        reply = yield planned.write
-    return read_reply(planned, reply)
-
-
-def next_write(
-    table: str, batch: Packed, known: Known[Page], *, extending: bool = True
-) -> Steps[Planned | Blocked]:
-    """Plan the write that appends a batch after what is known of the last page.
-
-    If the page does not take the batch, it is closed first; what the next page needs of it is read.
-
-    Args:
-        extending: whether the page may be extended; False if that has turned out to be too much for it.
-    """
-    if version_of(known) + batch.count > MAX_VERSION:
-        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
-    if known is None:
-        return begin(table, batch, None, b"")
-    if isinstance(known, Page) and known.deleted:
-        return Blocked(page=known)
-    planned = extend(table, batch, known) if extending else None
-    if planned is not None:
-        return planned
-    if is_own(table, batch.stream, known):
-        return (yield from _begin_after(table, batch, known))
-    head = yield from load_head(table, batch.stream)
-    if head is None or (head.version, head.etag) != (known.version, known.etag):
-        return Blocked(page=head)
-    return (yield from next_write(table, batch, head, extending=extending))
-
-
-def read_reply(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
-    """Return a write that was applied, or else the page that refused it.
-
-    Raises:
-        TooLarge: the page would be larger than an item may be.
-    """
-    if isinstance(reply, Done):
-        return planned
-    if isinstance(reply, Overflow):
-        raise TooLarge("events", planned.token.size, ITEM_BYTES)
-    page = None if reply.item is None else read_page(reply.item, planned.write.table)
-    return Blocked(page=page, planned=planned, lost=reply.ambiguous)
-
-
-def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
-    """Return a stream's last page after a refusal: the refusing page unless it is full, else read it.
-
-    The page that refused the write is kept in `before`, if it is the one before the last.
-    """
-    if page is not None and (page.deleted or not page.full):
-        return (yield from whole(page))
-    head = yield from load_head(table, stream)
-    if head is None or page is None or page.version != head.index:
-        return head
-    return replace(head, before=(page,))
-
-
-def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
-    """Plan the page after one that is full, or has no room for the batch; close that one first."""
-    closed = yield from _close_first(table, batch, known)
-    if isinstance(closed, Blocked):
-        return closed
-    if batch.unfolds is not None or not token_of(closed).unfolds:
-        return begin(table, batch, closed, b"")
-    page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
-    if page is None or page.version != known.version:
-        return Blocked(page=page)
-    return replace(begin(table, batch, closed, unfolds_for_next(page)), after=page)
-
-
-def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
-    """Read the page that a token names."""
-    return (yield from load_page(table, stream, index_of(known)))
-
-
-def _close_first(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
-    """Close the known page, so that no append extends it; return it as closed, or what blocked that."""
-    state = place_of(known)
-    if state is None or state.full:
-        return known
-    planned = close(table, batch, known, state)
-    sent_write = read_reply(planned, (yield planned.write))
-    if isinstance(sent_write, Planned):
-        return sent_write.token
-    if sent_write.page is not None and sent_write.page.stamp == planned.stamp:
-        return sent_write.page
-    return Blocked(page=sent_write.page)
