@@ -48,7 +48,7 @@ KINDS: Final = (
         about="DynamoDB Local, the embedded AWS or PostgreSQL",
         folders=("contract", "bench", "faults", "interop", "local", "sql"),
         marks=frozenset({"ddbl", "embedded", "postgres"}),
-        seconds=280,
+        seconds=320,
     ),
     Kind(name="clients", about="connections on this machine, and Node", folders=("clients",), seconds=60),
     Kind(name="browser", about="a headless Chromium (Node)", folders=("browser",), seconds=30),
