@@ -13,13 +13,13 @@ export interface paths {
         };
         /**
          * Read a page of a stream's events
-         * @description A page ends at its limit or at 4 MB, and says where to go on.
+         * @description A page ends at its limit or at 4 MB. Its `next` is where the following page begins.
          */
         get: operations["readEvents"];
         put?: never;
         /**
          * Append events, replace unfolds, or both
-         * @description One atomic write. What the stream is expected to be stands in one place: `If-Match`, `If-None-Match: *` or `expected`. With `failIf` it is refused, too, if an event that matches lies beyond `after`; the answer has these events.
+         * @description Appends in one atomic write. State the expected version of the stream in one place only: in `If-Match`, in `If-None- Match: *` or in `expected`. With `failIf`, the append is also refused if a matching event lies beyond `after`; the answer then contains these events.
          */
         post: operations["appendEvents"];
         delete?: never;
@@ -38,8 +38,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make the first events of a stream gone, for good
-         * @description At once for readers; what held the events is deleted a part at a time.
+         * Delete the first events of a stream permanently
+         * @description Readers no longer see the events after the first request. The items that held them are deleted step by step: repeat the request while `done` is false.
          */
         post: operations["pruneStream"];
         delete?: never;
@@ -57,14 +57,14 @@ export interface paths {
         };
         /**
          * Read a stream's version and unfolds
-         * @description One request of one item, whatever the stream's length.
+         * @description Reads one item, however long the stream is.
          */
         get: operations["readState"];
         put?: never;
         post?: never;
         /**
          * Delete a stream
-         * @description Its name takes no more events, unless it is left open. Where `done` is false, send the request again, without `If-Match`.
+         * @description The name accepts no more events, unless the stream is left open. While `done` is false, repeat the request without `If-Match`.
          */
         delete: operations["deleteStream"];
         options?: never;
@@ -80,8 +80,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the timers of a stream that are pending
-         * @description All of the stream is read. A stream without timers has none, and so has one that is not there.
+         * List the pending timers of a stream
+         * @description Reads the whole stream. The list is empty if the stream has no timers or does not exist.
          */
         get: operations["readTimers"];
         put?: never;
@@ -120,14 +120,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List streams by the time of their creation, or by name
-         * @description It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a request may, and is refused.
+         * List streams in the order of their creation, or by name
+         * @description Reads the index, so a page may be empty although more follow: continue with `next` until `atEnd`. By name, every page reads the whole index, so ask for large pages. With more than some ten million events this takes longer than a request may, and is refused.
          */
         get: operations["listStreams"];
         put?: never;
         /**
-         * Append to several streams, all or nothing
-         * @description One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. With an `Idempotency-Key` at most 99. `If-Match` and `If-None-Match` are refused.
+         * Append to several streams in one transaction
+         * @description Appends to all streams or to none. Each append has the fields of `POST /streams/{stream}/events`, and its stream. At most 100 appends, or 99 with an `Idempotency-Key`. `If-Match` and `If-None-Match` are refused.
          */
         post: operations["appendAll"];
         delete?: never;
@@ -146,8 +146,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Append to streams, each for itself
-         * @description Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it would be there. Appends to one stream are made in their order, as one write where they can be; others side by side. What is malformed is refused before anything is written.
+         * Append to streams independently of each other
+         * @description Each append has the fields of `POST /streams/{stream}/events`, its stream and its key, and gets the result that it would get there. Appends to the same stream are made in the order given, in one write where possible. Appends to different streams are made in parallel. A malformed request is refused before anything is written.
          */
         post: operations["appendEach"];
         delete?: never;
@@ -167,7 +167,7 @@ export interface paths {
         put?: never;
         /**
          * Get a URL to upload a body that is too large for a request
-         * @description The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 from the URL says that it has been uploaded already. An event then carries the `claim`. What is not claimed within a day expires.
+         * @description The URL accepts only content of the size and SHA-256 given here, sent with the headers in the answer. A status of 412 from the URL means that the content has already been uploaded. Then append an event with the `claim`. Content that no event claims within a day is deleted.
          */
         post: operations["uploadBody"];
         delete?: never;
@@ -184,14 +184,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List events, or a tag's, that came after a place
-         * @description In order of their places. A page ends at its limit or at 4 MB, and never between events of one place. A tag's are strongly consistent. All events come from the stream that has them, where the stage has one (`tagged_everything`); without `tag` it is refused otherwise.
+         * List all events, or the events of a tag, after a place
+         * @description Lists events in the order of their places. A page ends at its limit or at 4 MB, and never between events of the same place. With `tag`, the read is strongly consistent. Without `tag`, the stage must have the setting `tagged_everything`; otherwise the request is refused.
          */
         get: operations["listTagged"];
         put?: never;
         /**
-         * Append tagged events, unless what they were decided on has changed
-         * @description One transaction: all events or none. With `failIf` it is refused if an event that matches lies beyond `after`; the answer has these events, as many as fit, and the position that has seen them. A repeat with the same ids, or the same key, is answered like the first, as long as the events are there.
+         * Append tagged events on a condition
+         * @description Appends all events or none. With `failIf`, the append is refused if a matching event lies beyond `after`; the answer then contains as many of these events as fit, and the position after them. A request with the same ids or the same key gets the answer of the first one, as long as the events exist.
          */
         post: operations["appendTagged"];
         delete?: never;
@@ -210,8 +210,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Read the events that match a query, and the position to append after
-         * @description A page ends at its limit, at 4 MB, or after 1,000 events that were looked at, and may be empty: while `next` is not null, send the same request with it as `from`. All pages are of one moment.
+         * Read the events that match a query, and their position
+         * @description A page ends at its limit, at 4 MB, or after 1,000 examined events, and may be empty. While `next` is not null, repeat the request with it as `from`. All pages show the same moment.
          */
         post: operations["queryTagged"];
         delete?: never;
@@ -228,8 +228,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Count all events, or those that came after a place
-         * @description As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` tells the number.
+         * Count all events, or the events after a place
+         * @description Available if the stage has the setting `tagged_everything`. For the number of events of a tag, use `readTag`.
          */
         get: operations["countTagged"];
         put?: never;
@@ -249,7 +249,7 @@ export interface paths {
         };
         /**
          * Read a tagged event by its id
-         * @description Strongly consistent. By an id that its writer has chosen.
+         * @description A strongly consistent read by the id that the writer has chosen.
          */
         get: operations["readTagged"];
         put?: never;
@@ -269,7 +269,7 @@ export interface paths {
         };
         /**
          * List tags with their numbers of events
-         * @description Those of a group, or of all, by reading through the table of streams, in no order. A page may be empty: go by `next`.
+         * @description Lists the tags of a group, or all tags, by scanning the table of streams, in no particular order. A page may be empty although more follow: continue with `next`.
          */
         get: operations["listTags"];
         put?: never;
@@ -288,8 +288,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read how many events a tag has, and which is the latest
-         * @description Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.
+         * Read the number of events of a tag, and its latest event
+         * @description A strongly consistent read. A path cannot contain every tag: for a tag with `/` or `%`, use `GET /tags?tag=`.
          */
         get: operations["readTag"];
         put?: never;
@@ -308,8 +308,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List a tag's entries that came after a place
-         * @description Which events the tag has, without their bodies: what is counted is listed. None where no event has the tag.
+         * List the entries of a tag after a place
+         * @description Lists the events of a tag without their bodies, exactly those that are counted. The list is empty if no event has the tag.
          */
         get: operations["listEntries"];
         put?: never;
@@ -330,8 +330,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * List the timers of tags that are pending
-         * @description All events with these tags are read. Timers of streams are not among them, whatever tags these have.
+         * List the pending timers of tags
+         * @description Reads all events with these tags. Timers of streams are not included, whatever tags they have.
          */
         post: operations["readTagTimers"];
         delete?: never;
@@ -368,8 +368,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the store answers
-         * @description One strongly consistent read.
+         * Check whether the store answers
+         * @description Makes one strongly consistent read of the table.
          */
         get: operations["checkHealth"];
         put?: never;
@@ -388,8 +388,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the feed's partitions and how far each has got
-         * @description A stream's events are all in one partition.
+         * List the partitions of the feed and their tails
+         * @description All events of a stream are in the same partition.
          */
         get: operations["listPartitions"];
         put?: never;
@@ -408,7 +408,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the newest of the feed
+         * Read the newest events of the feed
          * @description Of all partitions, newest first. A page has whole entries of the index, and ends at 4 MB. Its first `limit` items are the newest, and the others may be older than the first items of the next page.
          */
         get: operations["readNewest"];
@@ -429,7 +429,7 @@ export interface paths {
         };
         /**
          * Wait until events are in the feed
-         * @description The position behind a stream's events, for readers to compare: what has got there has seen them. Null where they are not in the feed by the end of `wait`.
+         * @description Returns the position after the events of a stream. A reader that has reached this position has seen them. Null if the events are not in the feed by the end of `wait`.
          */
         get: operations["readPosition"];
         put?: never;
@@ -451,7 +451,7 @@ export interface paths {
         put?: never;
         /**
          * Read the feed in order
-         * @description All partitions as one, with their events, in the order of their writes: an event is held back for `within` seconds, so that what was written before it comes first. It is a POST, as `next` may be longer than an address. Each page reads its window anew: ask for large ones.
+         * @description Reads all partitions together, with their events, in the order in which they were written. Each event is held back for `within` seconds, so that events written before it come first. This is a POST because `next` may be longer than a URL allows. Each page reads its window again, so ask for large pages.
          */
         post: operations["readOrdered"];
         delete?: never;
@@ -469,7 +469,7 @@ export interface paths {
         };
         /**
          * Read a page of the feed
-         * @description A page ends with an entry of the index, so it may hold more than its limit. It ends at 4 MB too; of an entry whose events are more, what has no room is omitted. A filtered page may be empty and still move on: follow `next` until `atTail`.
+         * @description A page ends with a whole entry of the index, so it may exceed its limit. It also ends at 4 MB; if the events of one entry are larger, some bodies are omitted. A filtered page may be empty although more follow: continue with `next` until `atTail`.
          */
         get: operations["readFeed"];
         put?: never;
@@ -488,14 +488,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a group
-         * @description How far it is in each partition, and which processes run it.
+         * Read the state of a consumer group
+         * @description Returns the checkpoint and the lag in each partition, and the processes that run the group.
          */
         get: operations["readGroup"];
         put?: never;
         /**
-         * Steer a group
-         * @description Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused what it has not committed, and goes on from there.
+         * Control a consumer group
+         * @description Pauses the group, resumes it, sets its checkpoints, begins it at the checkpoints of another group, or deletes it. Work that a running process has not committed yet is refused, and the process continues from the new state.
          */
         post: operations["steerGroup"];
         delete?: never;
@@ -509,23 +509,23 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         AllAppended: {
-            /** @description What each stream got, in the order of the request. */
+            /** @description Result for each stream, in the order of the request. */
             streams: {
                 /**
-                 * @description A stream's name, `Category-id`.
+                 * @description Name of the stream, `Category-id`.
                  * @example Aircraft-N14228
                  */
                 stream: string;
                 /** @description Index of the first event of this append. */
                 first: number;
-                /** @description The stream's version: the index that its next event gets. */
+                /** @description Version of the stream, which is the index of its next event. */
                 version: number;
-                /** @description The stream's exact state: its ETag, without the quotes. */
+                /** @description The exact state of the stream: its ETag without the quotes. */
                 token: string;
             }[];
-            /** @description An earlier request with the same Idempotency-Key had made this append. */
+            /** @description Whether an earlier request with the same Idempotency-Key made this append. */
             replayed: boolean;
-            /** @description To append after: that of `failIf`, moved past this append; without one, where it is in the tags of its events. Absent where neither is there; of a replayed append it may be before the events. */
+            /** @description Position for the `after` of a later append: the position under `failIf`, moved past this append; without `failIf`, the position in the tags of the events. Absent if there is neither. For a replayed append it may lie before the events. */
             position?: string;
             /** @description DynamoDB capacity units that the request used. */
             capacity: {
@@ -535,71 +535,71 @@ export interface components {
         };
         /** @description At least one event or unfold. */
         Append: {
-            /** @description Appended in this order, all or none. */
+            /** @description Events to append, in this order, all or none. */
             events?: components["schemas"]["NewEvent"][];
-            /** @description State to store beside the events, in place of all that is stored; left out, what is stored stays. */
+            /** @description Unfolds to store beside the events. They replace all stored unfolds. If left out, the stored unfolds stay. */
             unfolds?: components["schemas"]["NewUnfold"][];
-            /** @description What the stream must be, else the answer is 409. Left out: anything. */
+            /** @description State that the stream must have. If it has another state, the answer is 409. If left out, any state is accepted. */
             expected?: number | ("any" | "no_stream" | "stream_exists") | string;
             failIf?: components["schemas"]["EventQuery"];
-            /** @description Only events beyond this position are in the way; left out, any that match. */
+            /** @description Only matching events beyond this position refuse the append. If left out, any matching event does. */
             after?: string;
         };
         AppendAll: {
-            /** @description Each of another stream. */
+            /** @description Appends, each to another stream. */
             appends: components["schemas"]["StreamAppend"][];
             failIf?: components["schemas"]["EventQuery"];
-            /** @description Only events beyond this position are in the way; left out, any that match. */
+            /** @description Only matching events beyond this position refuse the append. If left out, any matching event does. */
             after?: string;
         };
         AppendEach: {
-            /** @description Those to one stream in this order. */
+            /** @description Appends. Those to the same stream are made in this order. */
             appends: components["schemas"]["EachAppend"][];
         };
-        /** @description What came of one append: what it made, or the problem that kept it. */
+        /** @description Result of one append: what was appended, or the problem that prevented it. */
         AppendResult: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
-            /** @description As it would be answered by itself. */
+            /** @description HTTP status that the append would get as a request of its own. */
             status: number;
             /** @description Index of the first event. */
             first?: number;
-            /** @description The stream's version: the index that its next event gets. */
+            /** @description Version of the stream, which is the index of its next event. */
             version?: number;
-            /** @description The stream's exact state: its ETag, without the quotes. */
+            /** @description The exact state of the stream: its ETag without the quotes. */
             token?: string;
-            /** @description An earlier request had made it. */
+            /** @description Whether an earlier request made this append. */
             replayed?: boolean;
-            /** @description Of the problem, where it was not made. */
+            /** @description Type of the problem, if the append was not made. */
             type?: string;
-            /** @description The same in words. */
+            /** @description Title of the problem. */
             title?: string;
             /** @description What happened. */
             detail?: string;
-            /** @description The field that broke a rule. */
+            /** @description Field that broke a rule. */
             field?: string;
-            /** @description The rule it broke. */
+            /** @description Rule that it broke. */
             rule?: string;
-            /** @description How large it was. */
+            /** @description Size of the refused value. */
             size?: number;
-            /** @description How large it may be. */
+            /** @description Largest size allowed. */
             limit?: number;
-            /** @description Where it would be, where nobody can tell whether it is. */
+            /** @description Index at which the first event would be, if it cannot be determined whether the append was made. */
             index?: number;
-            /** @description Events that match `failIf` and are in the way. */
+            /** @description Events that match `failIf` and so refused the append. */
             events?: components["schemas"]["TaggedEvent"][];
-            /** @description Whether others are in the way, too. */
+            /** @description Whether there are further such events. */
             more?: boolean;
-            /** @description To append after: that of `failIf`, moved past this append; without one, where it is in the tags of its events. Absent where neither is there; of a replayed append it may be before the events. */
+            /** @description Position for the `after` of a later append: the position under `failIf`, moved past this append; without `failIf`, the position in the tags of the events. Absent if there is neither. For a replayed append it may lie before the events. */
             position?: string;
-            /** @description False: the time was over before anything was sent for it. Send it again. */
+            /** @description False if the time was over before this append was sent to the store. Send it again. */
             tried?: boolean;
         };
         AppendResults: {
-            /** @description What came of each, in the order of the request. */
+            /** @description Result of each append, in the order of the request. */
             results: components["schemas"]["AppendResult"][];
             /** @description DynamoDB capacity units that the request used. */
             capacity: {
@@ -608,27 +608,27 @@ export interface components {
             };
         };
         AppendTagged: {
-            /** @description Appended in this order, all or none. */
+            /** @description Events to append, in this order, all or none. */
             events: components["schemas"]["NewEvent"][];
             failIf?: components["schemas"]["EventQuery"];
-            /** @description Only events beyond this position are in the way; left out, any that match. */
+            /** @description Only matching events beyond this position refuse the append. If left out, any matching event does. */
             after?: string;
         };
         Appended: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
             /** @description Index of the first event of this append. */
             first: number;
-            /** @description The stream's version: the index that its next event gets. */
+            /** @description Version of the stream, which is the index of its next event. */
             version: number;
-            /** @description The stream's exact state: its ETag, without the quotes. */
+            /** @description The exact state of the stream: its ETag without the quotes. */
             token: string;
-            /** @description An earlier request with the same Idempotency-Key had made this append. */
+            /** @description Whether an earlier request with the same Idempotency-Key made this append. */
             replayed: boolean;
-            /** @description To append after: that of `failIf`, moved past this append; without one, where it is in the tags of its events. Absent where neither is there; of a replayed append it may be before the events. */
+            /** @description Position for the `after` of a later append: the position under `failIf`, moved past this append; without `failIf`, the position in the tags of the events. Absent if there is neither. For a replayed append it may lie before the events. */
             position?: string;
             /** @description DynamoDB capacity units that the request used. */
             capacity: {
@@ -637,25 +637,25 @@ export interface components {
             };
         };
         AppendedTagged: {
-            /** @description In the order sent. */
+            /** @description The events, in the order of the request. */
             events: {
                 /**
                  * @description The event's id, a UUID.
                  * @example 1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11
                  */
                 id: string;
-                /** @description Orders events: within each of their tags always as they were appended. */
+                /** @description Place of the event in the order of all events. Within each tag it always follows the order of appends. */
                 place: string;
-                /** @description When it was appended. */
+                /** @description Time of the append. */
                 timestamp: string;
             }[];
-            /** @description To append after, under the same query; without `failIf` where the append is in the tags of its events. Of a replayed append it may be before the events, or null. */
+            /** @description Position for the `after` of a later append with the same query; without `failIf`, the position in the tags of the events. For a replayed append it may lie before the events, or be null. */
             position: string | null;
-            /** @description How many events each tag of these events has with them; that of events without a tag is "". Of a replayed append there may be later ones among them. */
+            /** @description Number of events of each tag after this append. Events without a tag are counted under "". For a replayed append the numbers may include later events. */
             versions: {
                 [key: string]: number;
             };
-            /** @description Whether an earlier call had appended them. */
+            /** @description Whether an earlier request appended these events. */
             replayed: boolean;
             /** @description DynamoDB capacity units that the request used. */
             capacity: {
@@ -671,7 +671,7 @@ export interface components {
         };
         /** @description Content that has been uploaded (see `POST /bodies`). */
         Claim: {
-            /** @description Where the content lies. */
+            /** @description Key of the content in the bucket. */
             key: string;
             /** @description SHA-256 of the content, in hex. */
             sha256: string;
@@ -681,20 +681,20 @@ export interface components {
         /** @description At least one event or unfold. */
         EachAppend: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
-            /** @description Appended in this order, all or none. */
+            /** @description Events to append, in this order, all or none. */
             events?: components["schemas"]["NewEvent"][];
-            /** @description State to store beside the events, in place of all that is stored; left out, what is stored stays. */
+            /** @description Unfolds to store beside the events. They replace all stored unfolds. If left out, the stored unfolds stay. */
             unfolds?: components["schemas"]["NewUnfold"][];
-            /** @description What the stream must be, else the answer is 409. Left out: anything. */
+            /** @description State that the stream must have. If it has another state, the answer is 409. If left out, any state is accepted. */
             expected?: number | ("any" | "no_stream" | "stream_exists") | string;
             failIf?: components["schemas"]["EventQuery"];
-            /** @description Only events beyond this position are in the way; left out, any that match. */
+            /** @description Only matching events beyond this position refuse the append. If left out, any matching event does. */
             after?: string;
-            /** @description As the header `Idempotency-Key` of an append to this stream. */
+            /** @description Like the header `Idempotency-Key` of an append to this stream. */
             idempotencyKey?: string;
         };
         Event: {
@@ -702,62 +702,62 @@ export interface components {
             stream: string;
             /** @description Index within the stream, counted from 0. */
             index: number;
-            /** @description What kind of event it is. */
+            /** @description Type of the event. */
             type: string;
             timestamp: string;
             correlationId?: string;
             causationId?: string;
-            /** @description Of an event with tags: the same in the streams of all of them. Else its caller's. */
+            /** @description Id of the event. An event with tags has the same id in the streams of all its tags. Otherwise the id that the writer gave it. */
             id?: string;
-            /** @description What it concerns, in order. */
+            /** @description Tags of the event, in sorted order. */
             tags?: string[];
-            /** @description The body, as it is stored, where it is JSON. */
+            /** @description Body, if it is JSON, as it is stored. */
             data?: unknown;
-            /** @description The body, where it is not JSON. */
+            /** @description Body in base64, if it is not JSON. */
             data64?: string;
             dataUrl?: components["schemas"]["Link"];
-            /** @description Metadata, where it is JSON. */
+            /** @description Metadata, if it is JSON. */
             meta?: unknown;
-            /** @description Metadata, where it is not JSON. */
+            /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
             metaUrl?: components["schemas"]["Link"];
-            /** @description The answer had no room for the bodies: read the event alone. */
+            /** @description Whether the bodies are left out because the answer is too large. Read the event by itself. */
             omitted?: boolean;
         };
         EventCount: {
-            /** @description How many there are. */
+            /** @description Number of events. */
             events: number;
         };
         EventPage: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
-            /** @description The stream's version: the index that its next event gets. */
+            /** @description Version of the stream, which is the index of its next event. */
             version: number;
             /** @description Events below this index have been pruned. */
             lowWater: number;
-            /** @description In the order asked for. */
+            /** @description Events in the requested order. */
             events: components["schemas"]["Event"][];
-            /** @description `from` of the next page; null where there is none. */
+            /** @description `from` of the next page; null if there is none. */
             next: number | null;
-            /** @description Events that were asked for before these and have been pruned; absent where none have. */
+            /** @description Requested events that have been pruned, before the returned ones. Absent if none have been pruned. */
             hole?: {
-                /** @description The first index that was asked for. */
+                /** @description First index that was requested. */
                 first: number;
-                /** @description The index after the last of them. */
+                /** @description Index after the last pruned event. */
                 end: number;
             };
         };
         EventQuery: {
-            /** @description Alternatives: an event matches one of them. */
+            /** @description Alternatives. An event matches the query if it matches one of them. */
             items: components["schemas"]["EventQueryItem"][];
         };
         EventQueryItem: {
-            /** @description Any of these; none named: any type. */
+            /** @description Types, of which the event must have one. If left out, any type matches. */
             types?: string[];
-            /** @description All of these. At least one, unless the deployment lets the types be asked for alone. */
+            /** @description Tags, all of which the event must have. At least one, unless the deployment allows queries by these types alone. */
             tags?: string[];
         };
         FeedItem: {
@@ -765,70 +765,70 @@ export interface components {
             stream: string;
             /** @description Index within the stream, counted from 0. */
             index: number;
-            /** @description What kind of event it is. */
+            /** @description Type of the event. */
             type: string;
             timestamp?: string;
             correlationId?: string;
             causationId?: string;
-            /** @description The body, as it is stored, where it is JSON. */
+            /** @description Body, if it is JSON, as it is stored. */
             data?: unknown;
-            /** @description The body, where it is not JSON. */
+            /** @description Body in base64, if it is not JSON. */
             data64?: string;
             dataUrl?: components["schemas"]["Link"];
-            /** @description Metadata, where it is JSON. */
+            /** @description Metadata, if it is JSON. */
             meta?: unknown;
-            /** @description Metadata, where it is not JSON. */
+            /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
             metaUrl?: components["schemas"]["Link"];
-            /** @description The answer had no room for the bodies: read the event alone. */
+            /** @description Whether the bodies are left out because the answer is too large. Read the event by itself. */
             omitted?: boolean;
-            /** @description A tagged event's id, the same in the streams of all its tags; or its caller's. */
+            /** @description Id of a tagged event, the same in the streams of all its tags; otherwise the id that the writer gave the event. */
             id?: string;
-            /** @description A tagged event's tags; through the first it comes exactly once. */
+            /** @description Tags of a tagged event. It appears exactly once in the stream of its first tag. */
             tags?: string[];
-            /** @description The stream that an event with tags was appended to: through it that comes exactly once. */
+            /** @description Stream to which an event with tags was appended. The event appears exactly once there. */
             home?: string;
-            /** @description The event has been pruned since it was indexed. */
+            /** @description Whether the event has been pruned since it was indexed. */
             pruned?: boolean;
-            /** @description The event's time was over; its place stays. */
+            /** @description Whether the event has expired. Its place stays. */
             expired?: boolean;
-            /** @description This is no event, and says that events are gone. `index` is as `to`. */
+            /** @description Present if this item is not an event but reports that events were removed. `index` equals `to`. */
             removed?: {
-                /** @description Those before were gone by then. */
+                /** @description Events before this index had been removed earlier. */
                 from: number;
-                /** @description All events before this index are gone. */
+                /** @description All events before this index have been removed. */
                 to: number;
-                /** @description The stream's next index then: what is before comes before in the feed. */
+                /** @description Next index of the stream at that time. Events before it come earlier in the feed. */
                 next: number;
             };
-            /** @description The event is there and cannot be read. Those around it can. */
+            /** @description Why the event cannot be read, although it exists. Other events are not affected. */
             fault?: {
-                /** @description The problem that reading the event alone would be: `corrupt-data` or `missing-body`. */
+                /** @description Type of the problem: `corrupt-data` or `missing-body`. */
                 type: string;
-                /** @description What is wrong with what is stored. */
+                /** @description What is wrong with the stored data. */
                 detail: string;
             };
         };
         FeedPage: {
-            /** @description Its number. */
+            /** @description Number of the partition. */
             partition: number;
-            /** @description In feed order: within a stream by index, without gaps. */
+            /** @description Items in the order of the feed: within a stream by index, without gaps. */
             items: components["schemas"]["FeedItem"][];
             /**
              * @description A position in a partition of the feed, `epoch@offset`.
              * @example 0@17
              */
             next: string;
-            /** @description The index held no more. */
+            /** @description Whether the end of the index was reached. */
             atTail: boolean;
         };
-        /** @description What API Gateway answers by itself, before or instead of the API. */
+        /** @description Answer of API Gateway itself, before or instead of the API. */
         GatewayMessage: {
             /** @description What is wrong, in the gateway's words. */
             message?: string;
         };
         Group: {
-            /** @description Where it has begun. */
+            /** @description Partitions in which the group has begun. */
             partitions: {
                 /** @description A partition's number. */
                 partition: number;
@@ -842,56 +842,56 @@ export interface components {
                  * @example 0@17
                  */
                 tail: string;
-                /** @description That it is behind, 100,000 at most; null where its checkpoint is of another index. */
+                /** @description Number of events that the group is behind, at most 100,000. Null if its checkpoint belongs to another index. */
                 events: number | null;
-                /** @description Whether all events are counted: what it reads is not on record, or is everything. */
+                /** @description Whether `events` counts all events, because the group reads all of them or has not recorded which it reads. */
                 ofAllEvents: boolean;
-                /** @description Since the oldest of them was indexed. */
+                /** @description Seconds since the oldest of these events was indexed. */
                 seconds: number;
-                /** @description Streams that are parked. */
+                /** @description Number of parked streams. */
                 parked: number;
-                /** @description Since when it pauses. */
+                /** @description Time at which the group was paused. */
                 paused: string | null;
-                /** @description Why the indexer puts no further events into the partition. */
+                /** @description Why the indexer cannot add events to the partition. */
                 indexerFailure: string | null;
-                /** @description Of the streams that are parked: why the last one was. */
+                /** @description Why the last of the parked streams was parked. */
                 lastFailure: {
-                    /** @description Its name. */
+                    /** @description Name of the stream. */
                     stream: string;
-                    /** @description Of the first event that is not handled. */
+                    /** @description Index of the first event that is not handled. */
                     index: number;
-                    /** @description What the handler raised. */
+                    /** @description Exception that the handler raised. */
                     cause: string;
-                    /** @description Calls of the handler, or processes that died. */
+                    /** @description Number of calls of the handler, including processes that died. */
                     attempts: number;
-                    /** @description When it was parked. */
+                    /** @description Time at which the stream was parked. */
                     since: string;
                 } | null;
-                /** @description Members whose last run failed, and who have not got on since. */
+                /** @description Members whose last run failed and that have made no progress since. */
                 blocked: {
-                    /** @description Its share of the partition; 0 where the group has one member. */
+                    /** @description Number of the member; 0 if the group has one member. */
                     member: number;
-                    /** @description What the run failed at: the kind of error, or the timeout. */
+                    /** @description Why the run failed: the type of the error, or the timeout. */
                     cause: string;
                     /** @description The stream that could not be handled. */
                     stream: string | null;
-                    /** @description Of its first event that is not handled. */
+                    /** @description Index of its first event that is not handled. */
                     index: number | null;
-                    /** @description When the first run failed at this place. */
+                    /** @description Time at which the first run failed at this place. */
                     since: string;
-                    /** @description When the last run failed. */
+                    /** @description Time at which the last run failed. */
                     last: string;
-                    /** @description Runs that have failed at this place. */
+                    /** @description Number of runs that have failed at this place. */
                     runs: number;
-                    /** @description When the next run is expected; null where its process has ended, or the run has not come. */
+                    /** @description Time at which the next run is expected. Null if its process has ended or the run is overdue. */
                     nextRun: string | null;
                 }[];
             }[];
-            /** @description That run it now. Functions give no sign. */
+            /** @description Processes that run the group now. Deployed functions are not listed. */
             processes: {
-                /** @description Its name. */
+                /** @description Name of the stream. */
                 owner: string;
-                /** @description That fall to it. */
+                /** @description Partitions that are assigned to the process. */
                 partitions: number[];
             }[];
         };
@@ -900,115 +900,115 @@ export interface components {
             status: "ok";
         };
         Indexed: {
-            /** @description A position of the feed behind the events, once it has them. */
+            /** @description Position of the feed after the events; null if the feed does not have them yet. */
             position: string | null;
         };
         /** @description A body too large for an answer. */
         Link: {
             /**
              * Format: uri
-             * @description Where to get the content, without further credentials.
+             * @description URL of the content, which needs no further credentials.
              */
             url: string;
-            /** @description Seconds for which the URL works. */
+            /** @description Number of seconds for which the URL is valid. */
             expiresIn: number;
             /** @description SHA-256 of the content, in hex. */
             sha256: string;
             /** @description Size of the content in bytes. */
             bytes: number;
             /**
-             * @description How the content encodes the body.
+             * @description Encoding of the body in the content.
              * @enum {string}
              */
             encoding: "identity" | "deflate-raw" | "br";
         };
         ListedEvents: {
-            /** @description In order of their places. */
+            /** @description Events in the order of their places. */
             events: components["schemas"]["TaggedEvent"][];
-            /** @description `from` of the page that goes on; null where there is none. */
+            /** @description `from` of the next page; null if there is none. */
             next: string | null;
         };
         NewEvent: {
-            /** @description What kind of event or state it is. */
+            /** @description Type of the event or of the unfold. */
             type: string;
-            /** @description The body: any JSON; of an event, what fits the schema of its type where the deployment has one. Numbers are kept exactly as they are written. */
+            /** @description Body: any JSON. If the deployment has a schema for the type of an event, the body must conform to it. Numbers are stored exactly as they are written. */
             data?: unknown;
-            /** @description The body, where it is not JSON. */
+            /** @description Body in base64, if it is not JSON. */
             data64?: string;
             claim?: components["schemas"]["Claim"];
             /** @description Metadata: any JSON. */
             meta?: unknown;
-            /** @description Metadata, where it is not JSON. */
+            /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
-            /** @description When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset. */
+            /** @description Time at which it happened, in ISO 8601, with a precision of 100 ns. UTC unless it has an offset. */
             timestamp?: string;
-            /** @description The conversation that it belongs to. */
+            /** @description Id of the conversation that the event belongs to. */
             correlationId?: string;
-            /** @description What caused it. */
+            /** @description Id of the message that caused the event. */
             causationId?: string;
-            /** @description What it concerns: queries find it. */
+            /** @description Tags: the things that the event concerns, by which queries find it. */
             tags?: string[];
             /**
-             * @description A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, and finds the event. In a stream it goes without tags: a batch whose events all have ids is known by them if it is sent again.
+             * @description A UUID that the caller chooses. With tags, below `/events`, the append can be repeated safely, and the event can be read by the id. In a stream, an event with an id cannot have tags; if all events of an append have ids, the append can be repeated safely.
              * @example 1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11
              */
             id?: string;
         };
         NewUnfold: {
-            /** @description What kind of event or state it is. */
+            /** @description Type of the event or of the unfold. */
             type: string;
-            /** @description The body: any JSON; of an event, what fits the schema of its type where the deployment has one. Numbers are kept exactly as they are written. */
+            /** @description Body: any JSON. If the deployment has a schema for the type of an event, the body must conform to it. Numbers are stored exactly as they are written. */
             data?: unknown;
-            /** @description The body, where it is not JSON. */
+            /** @description Body in base64, if it is not JSON. */
             data64?: string;
             claim?: components["schemas"]["Claim"];
             /** @description Metadata: any JSON. */
             meta?: unknown;
-            /** @description Metadata, where it is not JSON. */
+            /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
-            /** @description When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset. */
+            /** @description Time at which it happened, in ISO 8601, with a precision of 100 ns. UTC unless it has an offset. */
             timestamp?: string;
         };
         NewestPage: {
-            /** @description Newest first; between partitions by the timestamps of their events. */
+            /** @description Newest first. Items of different partitions are compared by the timestamps of their events. */
             items: components["schemas"]["FeedItem"][];
-            /** @description The position before which to go on. */
+            /** @description Position before which the next page continues. */
             next: string;
-            /** @description Nothing is older. */
+            /** @description Whether nothing is older. */
             atBeginning: boolean;
         };
         OrderedPage: {
-            /** @description In the order of their writes, causes before effects. */
+            /** @description Items in the order in which they were written, causes before effects. */
             items: components["schemas"]["FeedItem"][];
-            /** @description From where to go on. */
+            /** @description `from` of the next page. */
             next: string;
-            /** @description The index held no more; what is younger than the window is held back. */
+            /** @description Whether the end of the index was reached. Events that are younger than the window are held back. */
             atTail: boolean;
-            /** @description Items that came before their time, as the window had no room. */
+            /** @description Number of items that were returned too early because the window was full. */
             early: number;
         };
         OrderedRead: {
-            /** @description Seconds that an event is held back at most. */
+            /** @description Largest number of seconds for which an event is held back. */
             within: number;
-            /** @description `next` of the page before, `tail`, a moment, or `beginning`, as if left out. */
+            /** @description `next` of the previous page, `tail`, a moment, or `beginning`, which is the default. */
             from?: string;
             /**
-             * @description Items of the page at most.
+             * @description Largest number of items on the page.
              * @default 1000
              */
             limit?: number;
             /** @description Only streams of these categories. */
             categories?: string[];
             /**
-             * @description Seconds to wait at the tail.
+             * @description Seconds to wait at the tail for new events.
              * @default 0
              */
             wait?: number;
         };
         PartitionTails: {
-            /** @description Every partition, and the checkpoint after its last entry. */
+            /** @description All partitions, each with the checkpoint after its last entry. */
             partitions: {
-                /** @description Its number. */
+                /** @description Number of the partition. */
                 partition: number;
                 /**
                  * @description A position in a partition of the feed, `epoch@offset`.
@@ -1019,104 +1019,104 @@ export interface components {
         };
         PendingTimers: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
-            /** @description In the order of their due times. */
+            /** @description Timers in the order in which they are due. */
             timers: components["schemas"]["Timer"][];
-            /** @description Whether there are later ones, for which the answer had no room. */
+            /** @description Whether there are later timers that do not fit into the answer. */
             more: boolean;
         };
         /** @description RFC 9457. Compare `type`; the rest is for people and logs. */
         Problem: {
-            /** @description Which kind of problem. */
+            /** @description Type of the problem. */
             type: string;
-            /** @description The same in words. */
+            /** @description Title of the problem. */
             title: string;
             /** @description The HTTP status. */
             status: number;
-            /** @description What happened this time. */
+            /** @description What happened in this case. */
             detail?: string;
-            /** @description Names this occurrence in the logs. */
+            /** @description Identifies this occurrence in the logs. */
             instance: string;
-            /** @description The field, parameter or header that broke a rule. */
+            /** @description Field, parameter or header that broke a rule. */
             field?: string;
-            /** @description The rule it broke. */
+            /** @description Rule that it broke. */
             rule?: string;
-            /** @description How large it was. */
+            /** @description Size of the refused value. */
             size?: number;
-            /** @description How large it may be. */
+            /** @description Largest size allowed. */
             limit?: number;
-            /** @description The stream concerned. */
+            /** @description Stream that the problem concerns. */
             stream?: string;
-            /** @description The streams in the way of an append to several. */
+            /** @description Streams that refused an append to several streams. */
             streams?: {
                 /**
-                 * @description A stream's name, `Category-id`.
+                 * @description Name of the stream, `Category-id`.
                  * @example Aircraft-N14228
                  */
                 stream: string;
-                /** @description The stream's version: the index that its next event gets. */
+                /** @description Version of the stream, which is the index of its next event. */
                 version?: number;
-                /** @description The stream's exact state: its ETag, without the quotes. */
+                /** @description The exact state of the stream: its ETag without the quotes. */
                 token?: string;
-                /** @description Whether it takes no more events. */
+                /** @description Whether the stream was deleted and accepts no more events. */
                 deleted?: boolean;
-                /** @description Of the first event, where nobody can tell whether it was appended. */
+                /** @description Index of the first event, if it cannot be determined whether the append was made. */
                 index?: number;
             }[];
-            /** @description Where what is concerned stands. */
+            /** @description Current version of what the problem concerns. */
             version?: number;
-            /** @description The state that the stream is in, where it exists: its ETag, without the quotes. */
+            /** @description Current state of the stream, if it exists: its ETag without the quotes. */
             token?: string;
             /** @description Index within the stream, counted from 0. */
             index?: number;
-            /** @description The partition asked for. */
+            /** @description Partition that was requested. */
             partition?: number;
-            /** @description What stood in the way of a conditional append. */
+            /** @description Events that refused a conditional append. */
             events?: components["schemas"]["TaggedEvent"][];
-            /** @description Has seen these events: to append after. */
+            /** @description Position after these events, for the `after` of a later append. */
             position?: string;
-            /** @description Whether there are more of them, which the position has not seen. */
+            /** @description Whether there are more such events, beyond the position. */
             more?: boolean;
         };
         Prune: {
-            /** @description The first index to keep. */
+            /** @description First index to keep. */
             before: number;
         };
         Pruned: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
             /** @description Events below this index have been pruned. */
             lowWater: number;
-            /** @description Items deleted by this request. */
+            /** @description Number of items that this request deleted. */
             deletedItems: number;
-            /** @description False: readers see none of it any more, but items are left. Send the request again. */
+            /** @description False if readers no longer see the events but items remain to be deleted. Repeat the request. */
             done: boolean;
         };
         QueryTagged: {
             query: components["schemas"]["EventQuery"];
-            /** @description Only what is new since this position. */
+            /** @description Only events after this position. */
             after?: string;
-            /** @description `next` of the page before; everything else must be as it was. */
+            /** @description `next` of the previous page. All other fields must be the same as before. */
             from?: string;
             /**
-             * @description Events at most.
+             * @description Largest number of events.
              * @default 1000
              */
             limit?: number;
             /**
-             * @description Backward: newest first. The first page then has the last events.
+             * @description `backward` returns the newest events first, so that the first page has the last events.
              * @default forward
              * @enum {string}
              */
             direction?: "forward" | "backward";
             /**
-             * @description Whether each event tells its position.
+             * @description Whether each event includes its position.
              * @default false
              */
             positions?: boolean;
@@ -1125,27 +1125,27 @@ export interface components {
         Refusal: components["schemas"]["Problem"] | components["schemas"]["GatewayMessage"];
         State: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
-            /** @description The stream's version: the index that its next event gets. */
+            /** @description Version of the stream, which is the index of its next event. */
             version: number;
-            /** @description The stream's exact state: its ETag, without the quotes. */
+            /** @description The exact state of the stream: its ETag without the quotes. */
             token: string;
             /** @description Events below this index have been pruned. */
             lowWater: number;
-            /** @description How many of the last events its head carries. */
+            /** @description Number of the last events that the head contains. */
             headEvents: number;
             /** @description State derived from the events. */
             unfolds: components["schemas"]["Unfold"][];
-            /** @description Those that the head carries, where `events=true` asked for them. */
+            /** @description Events that the head contains, if requested with `events=true`. */
             events?: components["schemas"]["Event"][];
         };
         Steered: {
-            /** @description What it was done in. */
+            /** @description Partitions to which the request was applied. */
             partitions: number[];
-            /** @description What a reset does. */
+            /** @description Effect of a reset in each partition. */
             resets: {
                 /** @description A partition's number. */
                 partition: number;
@@ -1159,28 +1159,28 @@ export interface components {
                  * @example 0@17
                  */
                 after: string;
-                /** @description Events that come again. */
+                /** @description Number of events that are delivered again. */
                 again: number;
-                /** @description Events that never come. */
+                /** @description Number of events that are skipped. */
                 skipped: number;
-                /** @description Streams that stay parked. */
+                /** @description Number of streams that stay parked. */
                 parked: number;
             }[];
         };
         Steering: {
             /**
-             * @description What is to be done.
+             * @description Action to take.
              * @enum {string}
              */
             act: "pause" | "resume" | "reset" | "begin" | "delete";
-            /** @description Of a reset: `beginning`, `tail`, a moment, or a checkpoint. */
+            /** @description For a reset: `beginning`, `tail`, a moment, or a checkpoint. */
             to?: string;
-            /** @description Of a reset: this one alone, which a checkpoint is of. */
+            /** @description For a reset: the only partition to reset. Required with a checkpoint. */
             partition?: number;
-            /** @description Of `begin`: the group that it begins where. */
+            /** @description For `begin`: the group whose checkpoints it begins at. */
             like?: string;
             /**
-             * @description Of a reset: only say what would come again.
+             * @description For a reset: whether to report the effect without applying it.
              * @default false
              */
             dryRun?: boolean;
@@ -1188,34 +1188,34 @@ export interface components {
         /** @description At least one event or unfold. */
         StreamAppend: {
             /**
-             * @description A stream's name, `Category-id`.
+             * @description Name of the stream, `Category-id`.
              * @example Aircraft-N14228
              */
             stream: string;
-            /** @description Appended in this order, all or none. */
+            /** @description Events to append, in this order, all or none. */
             events?: components["schemas"]["NewEvent"][];
-            /** @description State to store beside the events, in place of all that is stored; left out, what is stored stays. */
+            /** @description Unfolds to store beside the events. They replace all stored unfolds. If left out, the stored unfolds stay. */
             unfolds?: components["schemas"]["NewUnfold"][];
-            /** @description What the stream must be, else the answer is 409. Left out: anything. */
+            /** @description State that the stream must have. If it has another state, the answer is 409. If left out, any state is accepted. */
             expected?: number | ("any" | "no_stream" | "stream_exists") | string;
         };
         StreamsPage: {
-            /** @description In the order of their creation, as the index has it. */
+            /** @description Streams in the order of their creation, according to the index. */
             streams: {
-                /** @description Its name. */
+                /** @description Name of the stream. */
                 stream: string;
                 /** @description Its category. */
                 category: string;
                 /** @description The type of its first event. */
                 type: string;
-                /** @description Its number. */
+                /** @description Number of the partition. */
                 partition: number;
-                /** @description When that was indexed. */
+                /** @description Time at which that event was indexed. */
                 created: string;
             }[];
-            /** @description From where to go on: a position of the feed, or a name. */
+            /** @description `from` of the next page: a position of the feed, or a name. */
             next: string;
-            /** @description There were no more. */
+            /** @description Whether there are no more streams. */
             atEnd: boolean;
         };
         Tag: {
@@ -1224,75 +1224,75 @@ export interface components {
              * @example course:1
              */
             tag: string;
-            /** @description How many events have it, also those that have expired. */
+            /** @description Number of events with the tag, including expired ones. */
             events: number;
-            /** @description What precedes its first `:`. */
+            /** @description Text before the first `:`. */
             group: string;
-            /** @description Its latest event. */
+            /** @description Latest event of the tag. */
             latest: {
-                /** @description Its id. */
+                /** @description Id of the event. */
                 id: string;
-                /** @description Orders events: within each of their tags always as they were appended. */
+                /** @description Place of the event in the order of all events. Within each tag it always follows the order of appends. */
                 place: string;
-                /** @description What kind of event it is. */
+                /** @description Type of the event. */
                 type: string;
-                /** @description When it was appended. */
+                /** @description Time of the append. */
                 timestamp: string;
             };
         };
         TagEntries: {
-            /** @description In order of their places. */
+            /** @description Events in the order of their places. */
             entries: {
-                /** @description Its id. */
+                /** @description Id of the event. */
                 id: string;
-                /** @description Orders events: within each of their tags always as they were appended. */
+                /** @description Place of the event in the order of all events. Within each tag it always follows the order of appends. */
                 place: string;
-                /** @description What kind of event it is. */
+                /** @description Type of the event. */
                 type: string;
-                /** @description When it was appended. */
+                /** @description Time of the append. */
                 timestamp: string;
-                /** @description Its place among the tag's events, from 0; null where another library wrote it. */
+                /** @description Index among the events of the tag, from 0. Null if another library wrote the event. */
                 index: number | null;
             }[];
-            /** @description `from` of the page that goes on; null where there is none. */
+            /** @description `from` of the next page; null if there is none. */
             next: string | null;
         };
         TagPage: {
-            /** @description With their numbers of events. */
+            /** @description Tags with their numbers of events. */
             tags: {
                 /**
                  * @description Printable text that does not begin with `$`; what precedes the first `:` is its group.
                  * @example course:1
                  */
                 tag: string;
-                /** @description How many events have it, also those that have expired. */
+                /** @description Number of events with the tag, including expired ones. */
                 events: number;
             }[];
-            /** @description `from` of the page that goes on; null where there is none. */
+            /** @description `from` of the next page; null if there is none. */
             next: string | null;
         };
-        /** @description A timer of tags and of no stream, that is pending or was until it was cancelled. */
+        /** @description A timer of tags, not of a stream, that is pending or was pending until it was cancelled. */
         TagTimer: {
             /**
              * @description The timer's name within its stream.
              * @example reminder
              */
             name: string;
-            /** @description When it fires, unless it is cancelled: ISO 8601, UTC. */
+            /** @description Time at which it fires unless it is cancelled, in ISO 8601, UTC. */
             due: string;
-            /** @description What it appends. */
+            /** @description Events that the timer appends. */
             events?: components["schemas"]["NewEvent"][];
-            /** @description It fires in the stream that this is a copy of, and not here. */
+            /** @description Whether this is a copy of a timer, which fires only in the stream that it was copied from. */
             copied?: boolean;
-            /** @description The answer had no room for the events: read that event. */
+            /** @description Whether the events are left out because the answer is too large. Read the event that set the timer. */
             omitted?: boolean;
             /** @description Id of the event that set it. */
             set: string;
-            /** @description It belongs to exactly these, in order. */
+            /** @description Exactly the tags that the timer belongs to, in sorted order. */
             tags: string[];
         };
         TagTimerNamed: {
-            /** @description Those of its setting. */
+            /** @description Exactly the tags with which the timer was set. */
             tags: string[];
             /**
              * @description The timer's name within its stream.
@@ -1301,9 +1301,9 @@ export interface components {
             timer: string;
         };
         TagTimers: {
-            /** @description In the order of their due times. */
+            /** @description Timers in the order in which they are due. */
             timers: components["schemas"]["TagTimer"][];
-            /** @description Whether there are later ones, for which the answer had no room. */
+            /** @description Whether there are later timers that do not fit into the answer. */
             more: boolean;
         };
         TagTimersQuery: {
@@ -1311,97 +1311,97 @@ export interface components {
             tags: string[];
         };
         TaggedEvent: {
-            /** @description Its id. */
+            /** @description Id of the event. */
             id: string;
-            /** @description Orders events: within each of their tags always as they were appended. */
+            /** @description Place of the event in the order of all events. Within each tag it always follows the order of appends. */
             place: string;
-            /** @description What kind of event it is. */
+            /** @description Type of the event. */
             type: string;
-            /** @description What it concerns, in order. */
+            /** @description Tags of the event, in sorted order. */
             tags: string[];
-            /** @description The stream that it was appended to, if it was to one, and */
+            /** @description Stream to which the event was appended, if it was appended to one. */
             stream?: string;
-            /** @description its index there. */
+            /** @description Index of the event in that stream. */
             index?: number;
-            /** @description When it was appended. */
+            /** @description Time of the append. */
             timestamp: string;
             correlationId?: string;
             causationId?: string;
-            /** @description Who did it, where that is kept. */
+            /** @description User who caused the event, if recorded. */
             executedUser?: string;
-            /** @description The body, as it is stored, where it is JSON. */
+            /** @description Body, if it is JSON, as it is stored. */
             data?: unknown;
-            /** @description The body, where it is not JSON. */
+            /** @description Body in base64, if it is not JSON. */
             data64?: string;
             dataUrl?: components["schemas"]["Link"];
-            /** @description Metadata, where it is JSON. */
+            /** @description Metadata, if it is JSON. */
             meta?: unknown;
-            /** @description Metadata, where it is not JSON. */
+            /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
             metaUrl?: components["schemas"]["Link"];
-            /** @description The answer had no room for the bodies: read the event alone. */
+            /** @description Whether the bodies are left out because the answer is too large. Read the event by itself. */
             omitted?: boolean;
-            /** @description What had been seen with it, to append after; where `positions` were asked for; of one event by its id its place in its first tag. */
+            /** @description Position after this event, for the `after` of a later append. Present if `positions` was requested. For an event read by its id, its place in its first tag. */
             position?: string;
         };
         TaggedEventPage: {
-            /** @description In order of their places; backward, newest first. */
+            /** @description Events in the order of their places; backward, newest first. */
             events: components["schemas"]["TaggedEvent"][];
-            /** @description To append after; null until the last page, where it is not backward. */
+            /** @description Position for the `after` of a later append. Null before the last page, unless reading backward. */
             position: string | null;
-            /** @description `from` of the page that goes on; null where there is none. */
+            /** @description `from` of the next page; null if there is none. */
             next: string | null;
         };
-        /** @description A timer that is pending, or was until it was cancelled. */
+        /** @description A timer that is pending, or was pending until it was cancelled. */
         Timer: {
             /**
              * @description The timer's name within its stream.
              * @example reminder
              */
             name: string;
-            /** @description When it fires, unless it is cancelled: ISO 8601, UTC. */
+            /** @description Time at which it fires unless it is cancelled, in ISO 8601, UTC. */
             due: string;
-            /** @description What it appends. */
+            /** @description Events that the timer appends. */
             events?: components["schemas"]["NewEvent"][];
-            /** @description It fires in the stream that this is a copy of, and not here. */
+            /** @description Whether this is a copy of a timer, which fires only in the stream that it was copied from. */
             copied?: boolean;
-            /** @description The answer had no room for the events: read that event. */
+            /** @description Whether the events are left out because the answer is too large. Read the event that set the timer. */
             omitted?: boolean;
             /** @description Index of the event that set it. */
             set: number;
         };
         Unfold: {
-            /** @description The stream's version that it was made from. */
+            /** @description Version of the stream from which the state was computed. */
             version: number;
-            /** @description What kind of state it is. */
+            /** @description Type of the unfold. */
             type: string;
             timestamp: string;
-            /** @description The body, as it is stored, where it is JSON. */
+            /** @description Body, if it is JSON, as it is stored. */
             data?: unknown;
-            /** @description The body, where it is not JSON. */
+            /** @description Body in base64, if it is not JSON. */
             data64?: string;
             dataUrl?: components["schemas"]["Link"];
-            /** @description Metadata, where it is JSON. */
+            /** @description Metadata, if it is JSON. */
             meta?: unknown;
-            /** @description Metadata, where it is not JSON. */
+            /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
             metaUrl?: components["schemas"]["Link"];
-            /** @description The answer had no room for the bodies: read the event alone. */
+            /** @description Whether the bodies are left out because the answer is too large. Read the event by itself. */
             omitted?: boolean;
         };
         Upload: {
             /**
              * Format: uri
-             * @description Where to put the content, without further credentials.
+             * @description URL to which to send the content with PUT, without further credentials.
              */
             url: string;
             /** @enum {string} */
             method: "PUT";
-            /** @description To be sent with it, as they are. */
+            /** @description Headers to send with the content, unchanged. */
             headers: {
                 [key: string]: string;
             };
-            /** @description Seconds for which the URL works. */
+            /** @description Number of seconds for which the URL is valid. */
             expiresIn: number;
             claim: components["schemas"]["Claim"];
         };
@@ -1410,7 +1410,7 @@ export interface components {
         /** @description Events that the condition forbids were appended (`urn:epochal:problem:condition-failed`) */
         "condition-failed": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1445,10 +1445,10 @@ export interface components {
                 "application/json": components["schemas"]["GatewayMessage"];
             };
         };
-        /** @description Something went wrong here (`urn:epochal:problem:internal`); What is stored cannot be read (`urn:epochal:problem:corrupt-data`) */
+        /** @description An internal error occurred (`urn:epochal:problem:internal`); The stored data cannot be read (`urn:epochal:problem:corrupt-data`) */
         "internal.corrupt-data": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1460,7 +1460,7 @@ export interface components {
         /** @description The request breaks a rule; nothing was written (`urn:epochal:problem:invalid-input`) */
         "invalid-input": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1473,7 +1473,7 @@ export interface components {
             headers: {
                 /** @description The methods that the path has. */
                 Allow?: string;
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1484,9 +1484,9 @@ export interface components {
         /** @description The stream is not in the state that the header names (`urn:epochal:problem:precondition-failed`) */
         "precondition-failed": {
             headers: {
-                /** @description The state that the stream is in, where it exists. */
+                /** @description Current state of the stream, if it exists. */
                 ETag?: string;
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1497,7 +1497,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`) */
         "route-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1509,7 +1509,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`); There is no such event (`urn:epochal:problem:event-not-found`) */
         "route-not-found.event-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1521,7 +1521,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`); No reaction of this name has begun (`urn:epochal:problem:group-not-found`) */
         "route-not-found.group-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1533,7 +1533,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`); There is no such partition (`urn:epochal:problem:partition-not-found`) */
         "route-not-found.partition-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1545,7 +1545,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`); There is no such stream (`urn:epochal:problem:stream-not-found`) */
         "route-not-found.stream-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1557,7 +1557,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`); No event has this tag (`urn:epochal:problem:tag-not-found`) */
         "route-not-found.tag-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1569,7 +1569,7 @@ export interface components {
         /** @description There is no such operation (`urn:epochal:problem:route-not-found`); No timer of this name is pending (`urn:epochal:problem:timer-not-found`) */
         "route-not-found.timer-not-found": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1581,7 +1581,7 @@ export interface components {
         /** @description The stream was deleted (`urn:epochal:problem:stream-deleted`) */
         "stream-deleted": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1592,7 +1592,7 @@ export interface components {
         /** @description The request is over a limit; nothing was written (`urn:epochal:problem:too-large`) */
         "too-large": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1606,7 +1606,7 @@ export interface components {
             headers: {
                 /** @description Seconds to wait. */
                 "Retry-After"?: string;
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1618,7 +1618,7 @@ export interface components {
         /** @description The body is not JSON in UTF-8 (`urn:epochal:problem:unsupported-media-type`) */
         "unsupported-media-type": {
             headers: {
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1626,12 +1626,12 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The stream is not where the writer expected it (`urn:epochal:problem:version-conflict`) */
+        /** @description The stream is not at the version that the writer expected (`urn:epochal:problem:version-conflict`) */
         "version-conflict": {
             headers: {
-                /** @description The state that the stream is in, where it exists. */
+                /** @description Current state of the stream, if it exists. */
                 ETag?: string;
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1639,12 +1639,12 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The stream is not where the writer expected it (`urn:epochal:problem:version-conflict`); Events that the condition forbids were appended (`urn:epochal:problem:condition-failed`); Whether the append was made can no longer be told (`urn:epochal:problem:undetermined`) */
+        /** @description The stream is not at the version that the writer expected (`urn:epochal:problem:version-conflict`); Events that the condition forbids were appended (`urn:epochal:problem:condition-failed`); Whether the append was made can no longer be determined (`urn:epochal:problem:undetermined`) */
         "version-conflict.condition-failed.undetermined": {
             headers: {
-                /** @description The state that the stream is in, where it exists. */
+                /** @description Current state of the stream, if it exists. */
                 ETag?: string;
-                /** @description Names the request in the logs. */
+                /** @description Identifies the request in the logs. */
                 "X-Correlation-Id"?: string;
                 [name: string]: unknown;
             };
@@ -1663,22 +1663,22 @@ export interface operations {
     readEvents: {
         parameters: {
             query?: {
-                /** @description Index of the first event; left out: the stream's first, or backward its last. */
+                /** @description Index of the first event to read. If left out, reading begins with the first event of the stream, or backward with its last. */
                 from?: number;
-                /** @description Events at most. */
+                /** @description Largest number of events. */
                 limit?: number;
-                /** @description Which way to read. */
+                /** @description Direction in which to read. */
                 direction?: "forward" | "backward";
-                /** @description Only events of this type; may be given several times. A page of others is empty, and says where to go on. */
+                /** @description Only events of this type. May be given several times. A page without a matching event is empty and still has `next`. */
                 type?: string[];
-                /** @description Only events of this time and later. */
+                /** @description Only events with this timestamp or a later one. */
                 since?: string;
-                /** @description Only events before this time. */
+                /** @description Only events with an earlier timestamp. */
                 until?: string;
             };
             header?: never;
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
             };
             cookie?: never;
@@ -1688,7 +1688,7 @@ export interface operations {
             /** @description EventPage. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1711,15 +1711,15 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412. */
+                /** @description An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists. If the stream is not in that state, the answer is 412. */
                 "If-Match"?: string;
-                /** @description `*`: the stream must not exist; else 412. */
+                /** @description `*`: the stream must not exist. If it does, the answer is 412. */
                 "If-None-Match"?: "*";
                 /** @description Repeats of the request with the same key and content are answered like the first for 24 hours, whatever they expect. */
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
             };
             cookie?: never;
@@ -1733,9 +1733,9 @@ export interface operations {
             /** @description Appended. */
             201: {
                 headers: {
-                    /** @description The stream's exact state, for `If-Match` and `If-None-Match`. */
+                    /** @description The exact state of the stream, to use in `If-Match` and `If-None-Match`. */
                     ETag?: string;
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1763,7 +1763,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
             };
             cookie?: never;
@@ -1777,7 +1777,7 @@ export interface operations {
             /** @description Pruned. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1800,15 +1800,15 @@ export interface operations {
     readState: {
         parameters: {
             query?: {
-                /** @description Also the last events, as far as the stream's head carries them. */
+                /** @description Whether to include the last events, those that the head of the stream contains. */
                 events?: boolean;
             };
             header?: {
-                /** @description ETags that the caller has a state of already, or `*`. */
+                /** @description ETags of states that the caller already has, or `*`. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
             };
             cookie?: never;
@@ -1818,11 +1818,11 @@ export interface operations {
             /** @description State. */
             200: {
                 headers: {
-                    /** @description The stream's exact state, for `If-Match` and `If-None-Match`. */
+                    /** @description The exact state of the stream, to use in `If-Match` and `If-None-Match`. */
                     ETag?: string;
-                    /** @description `no-cache`: to be kept, but asked about each time. */
+                    /** @description `no-cache`: caches may store the answer but must revalidate it each time. */
                     "Cache-Control"?: string;
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1830,14 +1830,14 @@ export interface operations {
                     "application/json": components["schemas"]["State"];
                 };
             };
-            /** @description The caller has this state already. */
+            /** @description The caller already has this state. */
             304: {
                 headers: {
-                    /** @description The stream's exact state, for `If-Match` and `If-None-Match`. */
+                    /** @description The exact state of the stream, to use in `If-Match` and `If-None-Match`. */
                     ETag?: string;
-                    /** @description `no-cache`: to be kept, but asked about each time. */
+                    /** @description `no-cache`: caches may store the answer but must revalidate it each time. */
                     "Cache-Control"?: string;
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1857,15 +1857,15 @@ export interface operations {
     deleteStream: {
         parameters: {
             query?: {
-                /** @description The stream goes on at its next index. */
+                /** @description Whether the stream stays open: later appends continue at its next index. */
                 leaveOpen?: boolean;
             };
             header?: {
-                /** @description An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412. */
+                /** @description An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists. If the stream is not in that state, the answer is 412. */
                 "If-Match"?: string;
             };
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
             };
             cookie?: never;
@@ -1875,7 +1875,7 @@ export interface operations {
             /** @description Pruned. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1900,7 +1900,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
             };
             cookie?: never;
@@ -1910,7 +1910,7 @@ export interface operations {
             /** @description PendingTimers. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1933,7 +1933,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description A stream's name, `Category-id`. */
+                /** @description Name of the stream, `Category-id`. */
                 stream: string;
                 /** @description The timer's name within its stream. */
                 timer: string;
@@ -1945,7 +1945,7 @@ export interface operations {
             /** @description Timer. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -1967,17 +1967,17 @@ export interface operations {
     listStreams: {
         parameters: {
             query?: {
-                /** @description `next` of the page before, a moment, `beginning` or `tail`. Left out: the beginning, or backward the tail. */
+                /** @description `next` of the previous page, a moment, `beginning` or `tail`. If left out, the beginning, or backward the tail. */
                 from?: string;
-                /** @description By name, forward alone: from the one after the name `from` on. */
+                /** @description List streams by name, forward only, beginning after the name in `from`. */
                 order?: "created" | "name";
-                /** @description Streams after which the page ends. */
+                /** @description Number of streams after which the page ends. */
                 limit?: number;
-                /** @description Or the newest first. */
+                /** @description `backward` lists the newest streams first. */
                 direction?: "forward" | "backward";
-                /** @description Only streams whose names begin so. */
+                /** @description Only streams whose names begin with this text. */
                 prefix?: string;
-                /** @description Only streams of this category; may be given several times. Of tagged events below `/events` it is `$tag-` and their group; another one with `-` is one that is declared. */
+                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be a declared type of aggregates. */
                 category?: string[];
             };
             header?: never;
@@ -1989,7 +1989,7 @@ export interface operations {
             /** @description StreamsPage. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2026,7 +2026,7 @@ export interface operations {
             /** @description AllAppended. */
             201: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2064,7 +2064,7 @@ export interface operations {
             /** @description AppendResults. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2100,7 +2100,7 @@ export interface operations {
             /** @description Upload. */
             201: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2125,9 +2125,9 @@ export interface operations {
             query?: {
                 /** @description Only events with this tag. */
                 tag?: string;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 from?: string;
-                /** @description Events at most. */
+                /** @description Largest number of events. */
                 limit?: number;
             };
             header?: never;
@@ -2139,7 +2139,7 @@ export interface operations {
             /** @description ListedEvents. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2176,7 +2176,7 @@ export interface operations {
             /** @description AppendedTagged. */
             201: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2213,7 +2213,7 @@ export interface operations {
             /** @description TaggedEventPage. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2248,7 +2248,7 @@ export interface operations {
             /** @description EventCount. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2281,7 +2281,7 @@ export interface operations {
             /** @description TaggedEvent. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2302,13 +2302,13 @@ export interface operations {
     listTags: {
         parameters: {
             query?: {
-                /** @description Only tags that have this before their first `:`. */
+                /** @description Only tags of this group, the text before the first `:`. */
                 group?: string;
-                /** @description Only this tag, whatever characters it has. */
+                /** @description Only this tag, which may contain any characters. */
                 tag?: string;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 from?: string;
-                /** @description Tags at most. */
+                /** @description Largest number of tags. */
                 limit?: number;
             };
             header?: never;
@@ -2320,7 +2320,7 @@ export interface operations {
             /** @description TagPage. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2353,7 +2353,7 @@ export interface operations {
             /** @description Tag. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2374,9 +2374,9 @@ export interface operations {
     listEntries: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 from?: string;
-                /** @description Entries at most. */
+                /** @description Largest number of entries. */
                 limit?: number;
             };
             header?: never;
@@ -2391,7 +2391,7 @@ export interface operations {
             /** @description TagEntries. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2425,7 +2425,7 @@ export interface operations {
             /** @description TagTimers. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2461,7 +2461,7 @@ export interface operations {
             /** @description TagTimer. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2494,7 +2494,7 @@ export interface operations {
             /** @description Health. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2524,7 +2524,7 @@ export interface operations {
             /** @description PartitionTails. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2545,13 +2545,13 @@ export interface operations {
     readNewest: {
         parameters: {
             query?: {
-                /** @description `next` of the page before; else the tail. */
+                /** @description `next` of the previous page. If left out, the tail. */
                 before?: string;
-                /** @description Items after which the page ends. */
+                /** @description Number of items after which the page ends. */
                 limit?: number;
-                /** @description Also the events themselves. */
+                /** @description Whether items include the bodies of their events. */
                 data?: boolean;
-                /** @description Only streams of this category; may be given several times. Of tagged events below `/events` it is `$tag-` and their group; another one with `-` is one that is declared. */
+                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be a declared type of aggregates. */
                 category?: string[];
             };
             header?: never;
@@ -2563,7 +2563,7 @@ export interface operations {
             /** @description NewestPage. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2584,11 +2584,11 @@ export interface operations {
     readPosition: {
         parameters: {
             query: {
-                /** @description Its name, or `$tag-` and a tag. */
+                /** @description Name of the stream, or `$tag-` followed by a tag. */
                 stream: string;
-                /** @description The stream's version, as an append answers it. */
+                /** @description Version of the stream, as returned by an append. */
                 version: number;
-                /** @description The layout of the stream. */
+                /** @description Layout of the stream. */
                 source?: "pages" | "tips" | "journal" | "dcb";
                 /** @description Seconds to wait. */
                 wait?: number;
@@ -2602,7 +2602,7 @@ export interface operations {
             /** @description Indexed. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2636,9 +2636,9 @@ export interface operations {
             /** @description OrderedPage. */
             200: {
                 headers: {
-                    /** @description Of an empty page at the tail: seconds after which to ask again. */
+                    /** @description On an empty page at the tail: seconds to wait before the next request. */
                     "Retry-After"?: string;
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2663,22 +2663,22 @@ export interface operations {
             query?: {
                 /** @description A checkpoint, as text or an integer; a moment; `tail`; or `beginning`. */
                 from?: string;
-                /** @description Backward comes what is before `from`, or the tail if left out, newest first; `next` is then where to go on backward, and `atTail` says that nothing is older. */
+                /** @description Direction in which to read. `backward` returns what comes before `from`, or before the tail, newest first. `next` then continues backward, and `atTail` means that nothing is older. */
                 direction?: "forward" | "backward";
-                /** @description Items after which the page ends. */
+                /** @description Number of items after which the page ends. */
                 limit?: number;
-                /** @description Also the events themselves. */
+                /** @description Whether items include the bodies of their events. */
                 data?: boolean;
-                /** @description Also items that say which events are gone: of the type `$pruned`, `$emptied` (all events and the state, while the stream goes on) or `$deleted`, where they went. */
+                /** @description Whether to include items that report removed events, at the place of their removal: of the type `$pruned`, `$emptied` (all events and the state were removed and the stream continues) or `$deleted`. */
                 removals?: boolean;
-                /** @description Only streams of this category; may be given several times. Of tagged events below `/events` it is `$tag-` and their group; another one with `-` is one that is declared. */
+                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be a declared type of aggregates. */
                 category?: string[];
-                /** @description Seconds to wait at the tail for something to come. The deployment may wait fewer. */
+                /** @description Seconds to wait at the tail for new events. The deployment may set a lower maximum. */
                 wait?: number;
             };
             header?: never;
             path: {
-                /** @description Its number. */
+                /** @description Number of the partition. */
                 partition: number;
             };
             cookie?: never;
@@ -2688,9 +2688,9 @@ export interface operations {
             /** @description FeedPage. */
             200: {
                 headers: {
-                    /** @description Of an empty page at the tail: seconds after which to ask again. */
+                    /** @description On an empty page at the tail: seconds to wait before the next request. */
                     "Retry-After"?: string;
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2713,7 +2713,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The reaction's name. */
+                /** @description Name of the reaction. */
                 group: string;
             };
             cookie?: never;
@@ -2723,7 +2723,7 @@ export interface operations {
             /** @description Group. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };
@@ -2746,7 +2746,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The reaction's name. */
+                /** @description Name of the reaction. */
                 group: string;
             };
             cookie?: never;
@@ -2760,7 +2760,7 @@ export interface operations {
             /** @description Steered. */
             200: {
                 headers: {
-                    /** @description Names the request in the logs. */
+                    /** @description Identifies the request in the logs. */
                     "X-Correlation-Id"?: string;
                     [name: string]: unknown;
                 };

@@ -26,7 +26,7 @@ class Arrival:
 
     @property
     def events(self) -> int:
-        """How many there are."""
+        """Number of events."""
         return sum(len(span.types) for span in self.spans)
 
 

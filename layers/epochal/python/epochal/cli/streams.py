@@ -143,7 +143,7 @@ def append_all(
 @click.option("--backward", is_flag=True, help="Newest first.")
 @click.option("--type", "types", multiple=True, help="Only events of this type; may be repeated.")
 @click.option("--since", help="Only events of this time and later, in ISO 8601.")
-@click.option("--until", help="Only events before this time.")
+@click.option("--until", help="Only events with an earlier timestamp.")
 @on_streams
 def read(
     streams: Streams,

@@ -135,7 +135,7 @@ def append(
 @click.option("--type", "types", multiple=True, help="Any of these types; may be repeated.")
 @click.option("--tag", "tags", multiple=True, help="All of these tags; may be repeated.")
 @click.option("--query", "source", help="A query in the HTTP API's form, instead of --type and --tag.")
-@click.option("--after", help="Only what is new since this position.")
+@click.option("--after", help="Only events after this position.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="At most so many events; then there is no position."
 )

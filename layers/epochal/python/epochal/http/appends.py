@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 WITH_QUERY: Final = {"after": ["failIf"]}
 REACHED: Final = {
     **POSITION,
-    "description": "To append after: that of `failIf`, moved past this append; without one, where it is in the tags of "
-    "its events. Absent where neither is there; of a replayed append it may be before the events.",
+    "description": "Position for the `after` of a later append: the position under `failIf`, moved past this "
+    "append; without `failIf`, the position in the tags of the events. Absent if there is neither. "
+    "For a replayed append it may lie before the events.",
 }
 
 
@@ -92,18 +93,24 @@ def append_form(
         event: schema of an event.
         keywords: further JSON Schema keywords of the object.
     """
-    choices = [schemas.whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, EXPECTED_TOKEN]
+    choices = [
+        schemas.whole("Version of the stream.", 0, MAX_VERSION),
+        {"enum": list(EXPECTATIONS)},
+        EXPECTED_TOKEN,
+    ]
     schema = schemas.record(
         {
             **stream,
-            "events": schemas.array(event, "Appended in this order, all or none.", MAX_EVENTS),
+            "events": schemas.array(event, "Events to append, in this order, all or none.", MAX_EVENTS),
             "unfolds": schemas.array(
                 schemas.ref("NewUnfold"),
-                "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
+                "Unfolds to store beside the events. They replace all stored unfolds. If left out, the stored "
+                "unfolds stay.",
                 MAX_UNFOLDS,
             ),
             "expected": {
-                "description": "What the stream must be, else the answer is 409. Left out: anything.",
+                "description": "State that the stream must have. If it has another state, the answer is 409. If "
+                "left out, any state is accepted.",
                 "anyOf": choices,
             },
             **condition,

@@ -57,7 +57,7 @@ BYTES: Final = schemas.whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES
 CLAIM: Final = Shown(
     "Claim",
     {
-        "key": (schemas.text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
+        "key": (schemas.text("Key of the content in the bucket.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
         "sha256": (SHA256, "sha256"),
         "bytes": (BYTES, "size"),
     },
@@ -67,11 +67,14 @@ LINK: Final = Component(
     "Link",
     schemas.record(
         {
-            "url": schemas.text("Where to get the content, without further credentials.", format="uri"),
-            "expiresIn": schemas.whole("Seconds for which the URL works."),
+            "url": schemas.text("URL of the content, which needs no further credentials.", format="uri"),
+            "expiresIn": schemas.whole("Number of seconds for which the URL is valid."),
             "sha256": SHA256,
             "bytes": BYTES,
-            "encoding": {"enum": list(CODINGS.values()), "description": "How the content encodes the body."},
+            "encoding": {
+                "enum": list(CODINGS.values()),
+                "description": "Encoding of the body in the content.",
+            },
         },
         description="A body too large for an answer.",
     ),
@@ -165,11 +168,11 @@ def claim_of(members: Mapping[str, Any]) -> Claim:
 def shown_bodies() -> dict[str, schemas.Schema]:
     """Return schemas of the members that show bodies, all optional: an empty body has none."""
     return {
-        "data": {"description": "The body, as it is stored, where it is JSON."},
-        "data64": schemas.base64("The body, where it is not JSON."),
+        "data": {"description": "Body, if it is JSON, as it is stored."},
+        "data64": schemas.base64("Body in base64, if it is not JSON."),
         "dataUrl": schemas.ref("Link"),
-        "meta": {"description": "Metadata, where it is JSON."},
-        "meta64": schemas.base64("Metadata, where it is not JSON."),
+        "meta": {"description": "Metadata, if it is JSON."},
+        "meta64": schemas.base64("Metadata in base64, if it is not JSON."),
         "metaUrl": schemas.ref("Link"),
         "omitted": OMITTED,
     }

@@ -56,7 +56,7 @@ EACH_APPEND: Final = Component(
             "events": {**_MEMBERS["events"], "items": schemas.ref("NewEvent")},
             **CONDITION,
             "idempotencyKey": schemas.text(
-                "As the header `Idempotency-Key` of an append to this stream.",
+                "Like the header `Idempotency-Key` of an append to this stream.",
                 most=255,
                 pattern=r"[\x21-\x7e]{1,255}",
             ),
@@ -85,7 +85,9 @@ APPEND_EACH: Final = Component(
         {
             "appends": {
                 **schemas.array(
-                    schemas.ref("EachAppend"), "Those to one stream in this order.", bulk.MAX_APPENDS
+                    schemas.ref("EachAppend"),
+                    "Appends. Those to the same stream are made in this order.",
+                    bulk.MAX_APPENDS,
                 ),
                 "minItems": 1,
             }
@@ -99,35 +101,44 @@ RESULT: Final = Component(
     schemas.record(
         {
             "stream": STREAM,
-            "status": schemas.whole("As it would be answered by itself.", 200, 599),
+            "status": schemas.whole(
+                "HTTP status that the append would get as a request of its own.", 200, 599
+            ),
             "first": schemas.whole("Index of the first event.", 0, MAX_VERSION),
             "version": VERSION,
             "token": TOKEN,
-            "replayed": schemas.flag("An earlier request had made it."),
-            "type": schemas.text("Of the problem, where it was not made."),
-            "title": schemas.text("The same in words."),
+            "replayed": schemas.flag("Whether an earlier request made this append."),
+            "type": schemas.text("Type of the problem, if the append was not made."),
+            "title": schemas.text("Title of the problem."),
             "detail": schemas.text("What happened."),
-            "field": schemas.text("The field that broke a rule."),
-            "rule": schemas.text("The rule it broke."),
-            "size": schemas.whole("How large it was."),
-            "limit": schemas.whole("How large it may be."),
-            "index": schemas.whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
-            "events": schemas.array(
-                schemas.ref("TaggedEvent"), "Events that match `failIf` and are in the way."
+            "field": schemas.text("Field that broke a rule."),
+            "rule": schemas.text("Rule that it broke."),
+            "size": schemas.whole("Size of the refused value."),
+            "limit": schemas.whole("Largest size allowed."),
+            "index": schemas.whole(
+                "Index at which the first event would be, if it cannot be determined whether "
+                "the append was made.",
+                0,
+                MAX_VERSION,
             ),
-            "more": schemas.flag("Whether others are in the way, too."),
+            "events": schemas.array(
+                schemas.ref("TaggedEvent"), "Events that match `failIf` and so refused the append."
+            ),
+            "more": schemas.flag("Whether there are further such events."),
             "position": REACHED,
-            "tried": schemas.flag("False: the time was over before anything was sent for it. Send it again."),
+            "tried": schemas.flag(
+                "False if the time was over before this append was sent to the store. Send it again."
+            ),
         },
         required=("stream", "status"),
-        description="What came of one append: what it made, or the problem that kept it.",
+        description="Result of one append: what was appended, or the problem that prevented it.",
     ),
 )
 ANSWERED: Final = Shown(
     "AppendResults",
     {
         "results": schemas.array(
-            schemas.ref("AppendResult"), "What came of each, in the order of the request."
+            schemas.ref("AppendResult"), "Result of each append, in the order of the request."
         ),
         "capacity": schemas.CAPACITY,
     },
@@ -136,11 +147,11 @@ ANSWERED: Final = Shown(
 
 @operation(takes=APPEND_EACH, gives=ANSWERED)
 def append_each(on: Opened, request: Request, _: QueryString) -> Response:
-    """Append to streams, each for itself.
+    """Append to streams independently of each other.
 
-    Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it would
-    be there. Appends to one stream are made in their order, as one write where they can be; others side by side. What
-    is malformed is refused before anything is written.
+    Each append has the fields of `POST /streams/{stream}/events`, its stream and its key, and gets the result that it
+    would get there. Appends to the same stream are made in the order given, in one write where possible. Appends to
+    different streams are made in parallel. A malformed request is refused before anything is written.
     """
     for header in ("If-Match", "If-None-Match", "Idempotency-Key"):
         if request.header(header) is not None:

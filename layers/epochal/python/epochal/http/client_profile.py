@@ -42,7 +42,7 @@ _OF_BOTH: Final = frozenset({"404", "413", "500", "503"})
 
 _GATEWAY_MESSAGE: Final[Schema] = {
     "type": "object",
-    "description": "What API Gateway answers by itself, before or instead of the API.",
+    "description": "Answer of API Gateway itself, before or instead of the API.",
     "properties": {"message": words("What is wrong, in the gateway's words.")},
 }
 _REFUSAL: Final[Schema] = {

@@ -34,12 +34,13 @@ CONDITION: Final = {
     "failIf": schemas.ref("EventQuery"),
     "after": {
         **POSITION,
-        "description": "Only events beyond this position are in the way; left out, any that match.",
+        "description": "Only matching events beyond this position refuse the append. If left out, any matching "
+        "event does.",
     },
 }
 INDEX: Final = schemas.whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
 
 OMITTED: Final = {
     "const": True,
-    "description": "The answer had no room for the bodies: read the event alone.",
+    "description": "Whether the bodies are left out because the answer is too large. Read the event by itself.",
 }

@@ -26,11 +26,14 @@ IDS_SHOWN: Final = {name: schemas.words() for name in IDS}
 SHOWN_EVENT: Final = {
     "stream": schemas.words("The stream's name."),
     "index": INDEX,
-    "type": schemas.words("What kind of event it is."),
+    "type": schemas.words("Type of the event."),
 }
 TAGS_SHOWN: Final = {
-    "id": schemas.text("Of an event with tags: the same in the streams of all of them. Else its caller's."),
-    "tags": schemas.array(schemas.text("A tag."), "What it concerns, in order."),
+    "id": schemas.text(
+        "Id of the event. An event with tags has the same id in the streams of all its tags. "
+        "Otherwise the id that the writer gave it."
+    ),
+    "tags": schemas.array(schemas.text("A tag."), "Tags of the event, in sorted order."),
 }
 EVENT: Final = Component(
     "Event",
@@ -43,8 +46,10 @@ UNFOLD: Final = Component(
     "Unfold",
     schemas.record(
         {
-            "version": schemas.whole("The stream's version that it was made from.", 0, MAX_VERSION),
-            "type": schemas.words("What kind of state it is."),
+            "version": schemas.whole(
+                "Version of the stream from which the state was computed.", 0, MAX_VERSION
+            ),
+            "type": schemas.words("Type of the unfold."),
             "timestamp": schemas.words(),
             **shown_bodies(),
         },

@@ -49,7 +49,7 @@ ANSWER: Final = 2.0
 """Last seconds of a request, in which no more events are read."""
 
 AGAIN: Final = {
-    "Retry-After": schemas.text("Of an empty page at the tail: seconds after which to ask again.")
+    "Retry-After": schemas.text("On an empty page at the tail: seconds to wait before the next request.")
 }
 MAX_CATEGORY: Final = 512
 CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1,{MAX_CATEGORY}}}$"}
@@ -60,14 +60,14 @@ CHECKPOINT: Final = schemas.text(
 PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{schemas.MOMENT})"
 """Where a reader begins: `beginning`, `tail`, a checkpoint as text or as an integer, or a moment."""
 
-NUMBER: Final = schemas.whole("Its number.")
+NUMBER: Final = schemas.whole("Number of the partition.")
 
 PARTITIONS: Final = Shown(
     "PartitionTails",
     {
         "partitions": schemas.array(
             schemas.record({"partition": NUMBER, "tail": CHECKPOINT}),
-            "Every partition, and the checkpoint after its last entry.",
+            "All partitions, each with the checkpoint after its last entry.",
         )
     },
 )
@@ -76,10 +76,10 @@ FEED_PAGE: Final = Shown(
     {
         "partition": NUMBER,
         "items": schemas.array(
-            schemas.ref("FeedItem"), "In feed order: within a stream by index, without gaps."
+            schemas.ref("FeedItem"), "Items in the order of the feed: within a stream by index, without gaps."
         ),
         "next": CHECKPOINT,
-        "atTail": (schemas.flag("The index held no more."), "at_tail"),
+        "atTail": (schemas.flag("Whether the end of the index was reached."), "at_tail"),
     },
 )
 
@@ -89,8 +89,9 @@ CATEGORIES: Final = parameters.query(
     {
         "type": "array",
         "items": CATEGORY_NAME,
-        "description": "Only streams of this category; may be given several times. Of tagged events below "
-        "`/events` it is `$tag-` and their group; another one with `-` is one that is declared.",
+        "description": "Only streams of this category. May be given several times. For tagged events below "
+        "`/events`, the category is `$tag-` followed by their group. Any other category with a `-` "
+        "must be a declared type of aggregates.",
     },
 )
 
@@ -125,9 +126,9 @@ def opened(deployment: Deployment) -> Reading:
 
 @operation(gives=PARTITIONS)
 def list_partitions(reading: Reading, request: Request, _: QueryString) -> Response:
-    """List the feed's partitions and how far each has got.
+    """List the partitions of the feed and their tails.
 
-    A stream's events are all in one partition.
+    All events of a stream are in the same partition.
     """
     source, meter = measured(reading.feed, request)
     tails = _tails(source)
@@ -140,7 +141,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
 
 @operation(
     parameters=(
-        parameters.path("partition", schemas.whole("Its number.", 0, 999_999_999)),
+        parameters.path("partition", schemas.whole("Number of the partition.", 0, 999_999_999)),
         parameters.query(
             "from",
             schemas.text(
@@ -150,24 +151,27 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
         parameters.query(
             "direction",
             schemas.direction(
-                "Backward comes what is before `from`, or the tail if left out, newest first; `next` is then where to "
-                "go on backward, and `atTail` says that nothing is older."
+                "Direction in which to read. `backward` returns what comes before `from`, or before the tail, "
+                "newest first. `next` then continues backward, and `atTail` means that nothing is older."
             ),
         ),
-        parameters.query("limit", {**schemas.LIMIT, "description": "Items after which the page ends."}),
-        parameters.query("data", schemas.flag("Also the events themselves.")),
+        parameters.query(
+            "limit", {**schemas.LIMIT, "description": "Number of items after which the page ends."}
+        ),
+        parameters.query("data", schemas.flag("Whether items include the bodies of their events.")),
         parameters.query(
             "removals",
             schemas.flag(
-                "Also items that say which events are gone: of the type `$pruned`, `$emptied` (all events and the "
-                "state, while the stream goes on) or `$deleted`, where they went."
+                "Whether to include items that report removed events, at the place of their removal: of the type "
+                "`$pruned`, `$emptied` (all events and the state were removed and the stream continues) or "
+                "`$deleted`."
             ),
         ),
         CATEGORIES,
         parameters.query(
             "wait",
             schemas.whole(
-                "Seconds to wait at the tail for something to come. The deployment may wait fewer.",
+                "Seconds to wait at the tail for new events. The deployment may set a lower maximum.",
                 0,
                 MAX_WAIT_SECONDS,
                 default=0,
@@ -181,9 +185,9 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
 def read_feed(reading: Reading, request: Request, query: QueryString) -> Response:
     """Read a page of the feed.
 
-    A page ends with an entry of the index, so it may hold more than its limit. It ends at 4 MB too; of an entry whose
-    events are more, what has no room is omitted. A filtered page may be empty and still move on: follow `next` until
-    `atTail`.
+    A page ends with a whole entry of the index, so it may exceed its limit. It also ends at 4 MB; if the events of one
+    entry are larger, some bodies are omitted. A filtered page may be empty although more follow: continue with `next`
+    until `atTail`.
     """
     start, chosen = query.text("from"), categories_of(reading, query.texts("category"))
     partition = _partition(request.path["partition"])

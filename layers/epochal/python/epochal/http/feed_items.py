@@ -23,34 +23,38 @@ FEED_ITEM: Final = Component(
             **IDS_SHOWN,
             **shown_bodies(),
             "id": schemas.text(
-                "A tagged event's id, the same in the streams of all its tags; or its caller's."
+                "Id of a tagged event, the same in the streams of all its tags; otherwise the id that the writer "
+                "gave the event."
             ),
             "tags": schemas.array(
-                schemas.text("A tag."), "A tagged event's tags; through the first it comes exactly once."
+                schemas.text("A tag."),
+                "Tags of a tagged event. It appears exactly once in the stream of its first tag.",
             ),
             "home": schemas.words(
-                "The stream that an event with tags was appended to: through it that comes exactly once."
+                "Stream to which an event with tags was appended. The event appears exactly once there."
             ),
-            "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
-            "expired": {"const": True, "description": "The event's time was over; its place stays."},
+            "pruned": {
+                "const": True,
+                "description": "Whether the event has been pruned since it was indexed.",
+            },
+            "expired": {"const": True, "description": "Whether the event has expired. Its place stays."},
             "removed": schemas.record(
                 {
-                    "from": schemas.whole("Those before were gone by then."),
-                    "to": schemas.whole("All events before this index are gone."),
+                    "from": schemas.whole("Events before this index had been removed earlier."),
+                    "to": schemas.whole("All events before this index have been removed."),
                     "next": schemas.whole(
-                        "The stream's next index then: what is before comes before in the feed."
+                        "Next index of the stream at that time. Events before it come earlier in the feed."
                     ),
                 },
-                description="This is no event, and says that events are gone. `index` is as `to`.",
+                description="Present if this item is not an event but reports that events were removed. `index` "
+                "equals `to`.",
             ),
             "fault": schemas.record(
                 {
-                    "type": schemas.text(
-                        "The problem that reading the event alone would be: `corrupt-data` or `missing-body`."
-                    ),
-                    "detail": schemas.text("What is wrong with what is stored."),
+                    "type": schemas.text("Type of the problem: `corrupt-data` or `missing-body`."),
+                    "detail": schemas.text("What is wrong with the stored data."),
                 },
-                description="The event is there and cannot be read. Those around it can.",
+                description="Why the event cannot be read, although it exists. Other events are not affected.",
             ),
         },
         required=tuple(SHOWN_EVENT),

@@ -23,7 +23,7 @@ from epochal.store.driver import Meter
 ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
 
 _GROUP: Final = parameters.path(
-    "group", schemas.text("The reaction's name.", pattern=NAME.pattern, examples=["board"])
+    "group", schemas.text("Name of the reaction.", pattern=NAME.pattern, examples=["board"])
 )
 _PARTITION: Final = schemas.whole("A partition's number.", 0, 999_999_999)
 _EVENTS: Final = schemas.whole("Events.")
@@ -42,26 +42,28 @@ def _act(*acts: str, needs: tuple[str, ...] = (), **more: schemas.Schema) -> sch
 
 _FAILURE: Final = schemas.record(
     {
-        "stream": schemas.words("Its name."),
-        "index": schemas.whole("Of the first event that is not handled."),
-        "cause": schemas.words("What the handler raised."),
-        "attempts": schemas.whole("Calls of the handler, or processes that died."),
-        "since": schemas.words("When it was parked."),
+        "stream": schemas.words("Name of the stream."),
+        "index": schemas.whole("Index of the first event that is not handled."),
+        "cause": schemas.words("Exception that the handler raised."),
+        "attempts": schemas.whole("Number of calls of the handler, including processes that died."),
+        "since": schemas.words("Time at which the stream was parked."),
     }
 )
 
 _BLOCKED: Final = schemas.record(
     {
-        "member": schemas.whole("Its share of the partition; 0 where the group has one member."),
-        "cause": schemas.words("What the run failed at: the kind of error, or the timeout."),
+        "member": schemas.whole("Number of the member; 0 if the group has one member."),
+        "cause": schemas.words("Why the run failed: the type of the error, or the timeout."),
         "stream": schemas.or_null(schemas.words(), "The stream that could not be handled."),
-        "index": schemas.or_null(schemas.whole("Its index."), "Of its first event that is not handled."),
-        "since": schemas.words("When the first run failed at this place."),
-        "last": schemas.words("When the last run failed."),
-        "runs": schemas.whole("Runs that have failed at this place."),
+        "index": schemas.or_null(
+            schemas.whole("Its index."), "Index of its first event that is not handled."
+        ),
+        "since": schemas.words("Time at which the first run failed at this place."),
+        "last": schemas.words("Time at which the last run failed."),
+        "runs": schemas.whole("Number of runs that have failed at this place."),
         "nextRun": schemas.or_null(
             schemas.words(),
-            "When the next run is expected; null where its process has ended, or the run has not come.",
+            "Time at which the next run is expected. Null if its process has ended or the run is overdue.",
         ),
     }
 )
@@ -77,35 +79,40 @@ STANDING: Final = Shown(
                     "tail": CHECKPOINT,
                     "events": schemas.or_null(
                         _EVENTS,
-                        "That it is behind, 100,000 at most; null where its checkpoint is of another index.",
+                        "Number of events that the group is behind, at most 100,000. Null if its checkpoint "
+                        "belongs to another index.",
                     ),
                     "ofAllEvents": schemas.flag(
-                        "Whether all events are counted: what it reads is not on record, or is everything."
+                        "Whether `events` counts all events, because the group reads all of them or has not "
+                        "recorded which it reads."
                     ),
-                    "seconds": {"type": "number", "description": "Since the oldest of them was indexed."},
-                    "parked": schemas.whole("Streams that are parked."),
-                    "paused": schemas.or_null(schemas.words(), "Since when it pauses."),
+                    "seconds": {
+                        "type": "number",
+                        "description": "Seconds since the oldest of these events was indexed.",
+                    },
+                    "parked": schemas.whole("Number of parked streams."),
+                    "paused": schemas.or_null(schemas.words(), "Time at which the group was paused."),
                     "indexerFailure": schemas.or_null(
-                        schemas.words(), "Why the indexer puts no further events into the partition."
+                        schemas.words(), "Why the indexer cannot add events to the partition."
                     ),
                     "lastFailure": schemas.or_null(
-                        _FAILURE, "Of the streams that are parked: why the last one was."
+                        _FAILURE, "Why the last of the parked streams was parked."
                     ),
                     "blocked": schemas.array(
-                        _BLOCKED, "Members whose last run failed, and who have not got on since."
+                        _BLOCKED, "Members whose last run failed and that have made no progress since."
                     ),
                 }
             ),
-            "Where it has begun.",
+            "Partitions in which the group has begun.",
         ),
         "processes": schemas.array(
             schemas.record(
                 {
-                    "owner": schemas.words("Its name."),
-                    "partitions": schemas.array(_PARTITION, "That fall to it."),
+                    "owner": schemas.words("Name of the stream."),
+                    "partitions": schemas.array(_PARTITION, "Partitions that are assigned to the process."),
                 }
             ),
-            "That run it now. Functions give no sign.",
+            "Processes that run the group now. Deployed functions are not listed.",
         ),
     },
 )
@@ -113,18 +120,21 @@ STEERING: Final = Component(
     "Steering",
     schemas.record(
         {
-            "act": {"enum": [*ACTS], "description": "What is to be done."},
+            "act": {"enum": [*ACTS], "description": "Action to take."},
             "to": schemas.text(
-                "Of a reset: `beginning`, `tail`, a moment, or a checkpoint.", most=64, pattern=PLACE
+                "For a reset: `beginning`, `tail`, a moment, or a checkpoint.", most=64, pattern=PLACE
             ),
             "partition": {
                 **_PARTITION,
-                "description": "Of a reset: this one alone, which a checkpoint is of.",
+                "description": "For a reset: the only partition to reset. Required with a checkpoint.",
             },
             "like": schemas.text(
-                "Of `begin`: the group that it begins where.", most=64, pattern=NAME.pattern
+                "For `begin`: the group whose checkpoints it begins at.", most=64, pattern=NAME.pattern
             ),
-            "dryRun": {**schemas.flag("Of a reset: only say what would come again."), "default": False},
+            "dryRun": {
+                **schemas.flag("For a reset: whether to report the effect without applying it."),
+                "default": False,
+            },
         },
         required=("act",),
         anyOf=[
@@ -138,19 +148,19 @@ STEERING: Final = Component(
 STEERED: Final = Shown(
     "Steered",
     {
-        "partitions": schemas.array(_PARTITION, "What it was done in."),
+        "partitions": schemas.array(_PARTITION, "Partitions to which the request was applied."),
         "resets": schemas.array(
             schemas.record(
                 {
                     "partition": _PARTITION,
                     "before": CHECKPOINT,
                     "after": CHECKPOINT,
-                    "again": schemas.whole("Events that come again."),
-                    "skipped": schemas.whole("Events that never come."),
-                    "parked": schemas.whole("Streams that stay parked."),
+                    "again": schemas.whole("Number of events that are delivered again."),
+                    "skipped": schemas.whole("Number of events that are skipped."),
+                    "parked": schemas.whole("Number of streams that stay parked."),
                 }
             ),
-            "What a reset does.",
+            "Effect of a reset in each partition.",
         ),
     },
 )
@@ -163,9 +173,9 @@ def opened(deployment: Deployment) -> Groups:
 
 @operation(parameters=(_GROUP,), gives=STANDING, fails=(problems.GROUP_NOT_FOUND,))
 def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
-    """Look at a group.
+    """Read the state of a consumer group.
 
-    How far it is in each partition, and which processes run it.
+    Returns the checkpoint and the lag in each partition, and the processes that run the group.
     """
     readers, meter, group = _measured(groups, request)
     series = readers.read_series()
@@ -176,10 +186,10 @@ def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
 
 @operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))
 def steer_group(groups: Groups, request: Request, _: QueryString) -> Response:
-    """Steer a group.
+    """Control a consumer group.
 
-    Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused
-    what it has not committed, and goes on from there.
+    Pauses the group, resumes it, sets its checkpoints, begins it at the checkpoints of another group, or deletes it.
+    Work that a running process has not committed yet is refused, and the process continues from the new state.
     """
     fields = STEERING.read(document(request))
     steered, meter, group = _measured(groups, request)

@@ -48,9 +48,9 @@ def opened(deployment: Deployment) -> Probe:
 
 @operation(gives=HEALTH)
 def check_health(probe: Probe, request: Request, _: QueryString) -> Response:
-    """Whether the store answers.
+    """Check whether the store answers.
 
-    One strongly consistent read.
+    Makes one strongly consistent read of the table.
     """
     probe, meter = measured(probe, request)
     probe.driver.ask(probe.read)

@@ -82,27 +82,30 @@ _PROBLEM: Final[Schema] = {
     "type": "object",
     "description": "RFC 9457. Compare `type`; the rest is for people and logs.",
     "properties": {
-        "type": text_schema("Which kind of problem."),
-        "title": text_schema("The same in words."),
+        "type": text_schema("Type of the problem."),
+        "title": text_schema("Title of the problem."),
         "status": whole("The HTTP status.", 400, 599),
-        "detail": text_schema("What happened this time."),
-        "instance": text_schema("Names this occurrence in the logs."),
-        "field": text_schema("The field, parameter or header that broke a rule."),
-        "rule": text_schema("The rule it broke."),
-        "size": whole("How large it was."),
-        "limit": whole("How large it may be."),
-        "stream": text_schema("The stream concerned."),
-        "streams": array(IN_THE_WAY, "The streams in the way of an append to several."),
-        "version": {**VERSION, "description": "Where what is concerned stands."},
+        "detail": text_schema("What happened in this case."),
+        "instance": text_schema("Identifies this occurrence in the logs."),
+        "field": text_schema("Field, parameter or header that broke a rule."),
+        "rule": text_schema("Rule that it broke."),
+        "size": whole("Size of the refused value."),
+        "limit": whole("Largest size allowed."),
+        "stream": text_schema("Stream that the problem concerns."),
+        "streams": array(IN_THE_WAY, "Streams that refused an append to several streams."),
+        "version": {**VERSION, "description": "Current version of what the problem concerns."},
         "token": {
             **TOKEN,
-            "description": "The state that the stream is in, where it exists: its ETag, without the quotes.",
+            "description": "Current state of the stream, if it exists: its ETag without the quotes.",
         },
         "index": INDEX,
-        "partition": whole("The partition asked for."),
-        "events": array(ref("TaggedEvent"), "What stood in the way of a conditional append."),
-        "position": {**POSITION, "description": "Has seen these events: to append after."},
-        "more": flag("Whether there are more of them, which the position has not seen."),
+        "partition": whole("Partition that was requested."),
+        "events": array(ref("TaggedEvent"), "Events that refused a conditional append."),
+        "position": {
+            **POSITION,
+            "description": "Position after these events, for the `after` of a later append.",
+        },
+        "more": flag("Whether there are more such events, beyond the position."),
     },
     "required": ["type", "title", "status", "instance"],
     "additionalProperties": False,
@@ -140,7 +143,7 @@ def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
             "summary": "A serverless event store: append to streams, replay them, follow the feed.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "Where the stack's output ApiUrl says"}],
+        "servers": [{"url": "/", "description": "The address in the stack's output ApiUrl"}],
         "tags": [{"name": name} for name in sorted({operation.function for operation in served})],
         "paths": paths,
         "components": {
@@ -235,7 +238,7 @@ def _responses(described: declarations.operation) -> dict[str, Any]:
         }
     }
     if described.not_modified:
-        responses["304"] = {"description": "The caller has this state already.", "headers": headers}
+        responses["304"] = {"description": "The caller already has this state.", "headers": headers}
     for status, kinds in _by_status(described).items():
         responses[str(status)] = {"$ref": f"#/components/responses/{_name(kinds)}"}
     return dict(sorted(responses.items()))
@@ -273,7 +276,7 @@ def _problem(kinds: list[Kind]) -> dict[str, Any]:
     }
 
 
-_STATE: Final = {"ETag": text_schema("The state that the stream is in, where it exists.")}
+_STATE: Final = {"ETag": text_schema("Current state of the stream, if it exists.")}
 _OF_KINDS: Final[Mapping[Kind, Mapping[str, Schema]]] = {
     VERSION_CONFLICT: _STATE,
     PRECONDITION_FAILED: _STATE,
@@ -285,7 +288,7 @@ _OF_KINDS: Final[Mapping[Kind, Mapping[str, Schema]]] = {
 
 def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """Build the headers of a response from their schemas, the correlation id included."""
-    named = {**schemas, _CORRELATION: text_schema("Names the request in the logs.")}
+    named = {**schemas, _CORRELATION: text_schema("Identifies the request in the logs.")}
     return {
         name: {
             "description": schema["description"],

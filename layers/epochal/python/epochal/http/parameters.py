@@ -41,7 +41,7 @@ def header(name: str, description: str, **more: Any) -> Parameter:
 
 KNOWN_STATES: Final = header(
     "If-None-Match",
-    "ETags that the caller has a state of already, or `*`.",
+    "ETags of states that the caller already has, or `*`.",
     pattern=rf"(\*|{_ETAG}( *, *{_ETAG})*)",
 )
 IDEMPOTENCY_KEY: Final = header(
@@ -51,4 +51,6 @@ IDEMPOTENCY_KEY: Final = header(
     most=255,
     pattern=r"[\x21-\x7e]{1,255}",
 )
-NO_CACHE: Final = {"Cache-Control": text("`no-cache`: to be kept, but asked about each time.")}
+NO_CACHE: Final = {
+    "Cache-Control": text("`no-cache`: caches may store the answer but must revalidate it each time.")
+}

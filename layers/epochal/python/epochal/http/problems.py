@@ -50,18 +50,20 @@ TIMER_NOT_FOUND: Final = Kind("timer-not-found", "No timer of this name is pendi
 PARTITION_NOT_FOUND: Final = Kind("partition-not-found", "There is no such partition", 404)
 GROUP_NOT_FOUND: Final = Kind("group-not-found", "No reaction of this name has begun", 404)
 METHOD_NOT_ALLOWED: Final = Kind("method-not-allowed", "The path has no such method", 405)
-VERSION_CONFLICT: Final = Kind("version-conflict", "The stream is not where the writer expected it", 409)
+VERSION_CONFLICT: Final = Kind(
+    "version-conflict", "The stream is not at the version that the writer expected", 409
+)
 CONDITION_FAILED: Final = Kind("condition-failed", "Events that the condition forbids were appended", 409)
-UNDETERMINED: Final = Kind("undetermined", "Whether the append was made can no longer be told", 409)
+UNDETERMINED: Final = Kind("undetermined", "Whether the append was made can no longer be determined", 409)
 STREAM_DELETED: Final = Kind("stream-deleted", "The stream was deleted", 410)
 PRECONDITION_FAILED: Final = Kind(
     "precondition-failed", "The stream is not in the state that the header names", 412
 )
 TOO_LARGE: Final = Kind("too-large", "The request is over a limit; nothing was written", 413)
 UNSUPPORTED_MEDIA: Final = Kind("unsupported-media-type", "The body is not JSON in UTF-8", 415)
-INTERNAL: Final = Kind("internal", "Something went wrong here", 500)
+INTERNAL: Final = Kind("internal", "An internal error occurred", 500)
 MISSING_BODY: Final = Kind("missing-body", "A body is gone from the bucket", 500)
-CORRUPT_DATA: Final = Kind("corrupt-data", "What is stored cannot be read", 500)
+CORRUPT_DATA: Final = Kind("corrupt-data", "The stored data cannot be read", 500)
 UNAVAILABLE: Final = Kind("unavailable", "The store cannot be reached or is throttling", 503)
 NOT_DEPLOYED: Final = Kind("not-deployed", "The store is not set up", 503)
 

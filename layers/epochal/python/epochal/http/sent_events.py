@@ -24,8 +24,8 @@ from epochal.model.events import (
 from epochal.model.stream_names import no_step
 
 IDS: Final = {
-    "correlationId": schemas.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
-    "causationId": schemas.text("What caused it.", most=MAX_ID_BYTES),
+    "correlationId": schemas.text("Id of the conversation that the event belongs to.", most=MAX_ID_BYTES),
+    "causationId": schemas.text("Id of the message that caused the event.", most=MAX_ID_BYTES),
 }
 ID: Final = schemas.text(
     "The event's id, a UUID.",
@@ -33,12 +33,14 @@ ID: Final = schemas.text(
     examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
 )
 _TAGGED: Final = {
-    "tags": schemas.array(TAG, "What it concerns: queries find it.", MAX_NAMED),
+    "tags": schemas.array(
+        TAG, "Tags: the things that the event concerns, by which queries find it.", MAX_NAMED
+    ),
     "id": {
         **ID,
-        "description": "A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, "
-        "and finds the event. In a stream it goes without tags: a batch whose events all have ids is known by them if "
-        "it is sent again.",
+        "description": "A UUID that the caller chooses. With tags, below `/events`, the append can be repeated "
+        "safely, and the event can be read by the id. In a stream, an event with an id cannot have "
+        "tags; if all events of an append have ids, the append can be repeated safely.",
     },
 }
 
@@ -83,17 +85,17 @@ def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
     """
     schema = schemas.record(
         {
-            "type": schemas.text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
+            "type": schemas.text("Type of the event or of the unfold.", most=MAX_TYPE_BYTES),
             "data": {
-                "description": "The body: any JSON; of an event, what fits the schema of its type where the deployment "
-                "has one. Numbers are kept exactly as they are written."
+                "description": "Body: any JSON. If the deployment has a schema for the type of an event, the body "
+                "must conform to it. Numbers are stored exactly as they are written."
             },
-            "data64": schemas.base64("The body, where it is not JSON."),
+            "data64": schemas.base64("Body in base64, if it is not JSON."),
             "claim": schemas.ref("Claim"),
             "meta": {"description": "Metadata: any JSON."},
-            "meta64": schemas.base64("Metadata, where it is not JSON."),
+            "meta64": schemas.base64("Metadata in base64, if it is not JSON."),
             "timestamp": schemas.moment(
-                "When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset."
+                "Time at which it happened, in ISO 8601, with a precision of 100 ns. UTC unless it has an offset."
             ),
             **more,
         },

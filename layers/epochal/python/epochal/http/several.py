@@ -75,7 +75,7 @@ APPEND_ALL: Final = Component(
     schemas.record(
         {
             "appends": {
-                **schemas.array(schemas.ref("StreamAppend"), "Each of another stream.", MAX_APPENDS),
+                **schemas.array(schemas.ref("StreamAppend"), "Appends, each to another stream.", MAX_APPENDS),
                 "minItems": 1,
             },
             **CONDITION,
@@ -92,7 +92,9 @@ EACH_APPENDED: Final = Shown(
 ALL_APPENDED: Final = Shown(
     "AllAppended",
     {
-        "streams": schemas.array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
+        "streams": schemas.array(
+            EACH_APPENDED.schema, "Result for each stream, in the order of the request."
+        ),
         "replayed": (REPLAYED, "replayed"),
         "position": REACHED,
         "capacity": schemas.CAPACITY,
@@ -105,10 +107,10 @@ IN_THE_WAY: Final = schemas.record(
         "stream": STREAM,
         "version": VERSION,
         "token": TOKEN,
-        "deleted": schemas.flag("Whether it takes no more events."),
+        "deleted": schemas.flag("Whether the stream was deleted and accepts no more events."),
         "index": {
             **INDEX,
-            "description": "Of the first event, where nobody can tell whether it was appended.",
+            "description": "Index of the first event, if it cannot be determined whether the append was made.",
         },
     },
     required=("stream",),
@@ -128,10 +130,10 @@ IN_THE_WAY: Final = schemas.record(
     ),
 )
 def append_all(on: Opened, request: Request, _: QueryString) -> Response:
-    """Append to several streams, all or nothing.
+    """Append to several streams in one transaction.
 
-    One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. With an
-    `Idempotency-Key` at most 99. `If-Match` and `If-None-Match` are refused.
+    Appends to all streams or to none. Each append has the fields of `POST /streams/{stream}/events`, and its stream. At
+    most 100 appends, or 99 with an `Idempotency-Key`. `If-Match` and `If-None-Match` are refused.
     """
     for header in ("If-Match", "If-None-Match"):
         if request.header(header) is not None:

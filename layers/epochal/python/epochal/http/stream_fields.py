@@ -9,13 +9,13 @@ from epochal.model.versions import (
     MAX_VERSION,
 )
 
-STREAM: Final = schemas.name("A stream's name, `Category-id`.", "Aircraft-N14228")
+STREAM: Final = schemas.name("Name of the stream, `Category-id`.", "Aircraft-N14228")
 
 
 def _token(digits: int) -> schemas.Schema:
     """The schema of a token whose figures have at most so many digits."""
     return schemas.text(
-        "The stream's exact state: its ETag, without the quotes.",
+        "The exact state of the stream: its ETag without the quotes.",
         pattern=rf"(0|[1-9]\d{{0,9}})\.[0-9a-f]{{32}}(\.\d{{1,{digits}}}){{5}}(\.\d{{1,10}}(\.[0-9a-f]{{32}})?)?",
     )
 
@@ -26,7 +26,7 @@ TOKEN: Final = _token(8)
 EXPECTED_TOKEN: Final = _token(7)
 """A token in a request."""
 
-VERSION: Final = schemas.whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
+VERSION: Final = schemas.whole("Version of the stream, which is the index of its next event.", 0, MAX_VERSION)
 LOW_WATER: Final = schemas.whole("Events below this index have been pruned.", 0, MAX_VERSION)
 FIRST: Final = schemas.whole("Index of the first event of this append.", 0, MAX_VERSION)
-REPLAYED: Final = schemas.flag("An earlier request with the same Idempotency-Key had made this append.")
+REPLAYED: Final = schemas.flag("Whether an earlier request with the same Idempotency-Key made this append.")

@@ -26,10 +26,10 @@ STATE: Final = Shown(
         "version": (VERSION, "version"),
         "token": TOKEN,
         "lowWater": (LOW_WATER, "low_water"),
-        "headEvents": schemas.whole("How many of the last events its head carries."),
+        "headEvents": schemas.whole("Number of the last events that the head contains."),
         "unfolds": schemas.array(schemas.ref("Unfold"), "State derived from the events."),
         "events": schemas.array(
-            schemas.ref("Event"), "Those that the head carries, where `events=true` asked for them."
+            schemas.ref("Event"), "Events that the head contains, if requested with `events=true`."
         ),
     },
     optional=("events",),
@@ -40,14 +40,15 @@ EVENT_PAGE: Final = Shown(
         "stream": STREAM,
         "version": (VERSION, "version"),
         "lowWater": (LOW_WATER, "low_water"),
-        "events": schemas.array(schemas.ref("Event"), "In the order asked for."),
-        "next": schemas.or_null(INDEX, "`from` of the next page; null where there is none."),
+        "events": schemas.array(schemas.ref("Event"), "Events in the requested order."),
+        "next": schemas.or_null(INDEX, "`from` of the next page; null if there is none."),
         "hole": schemas.record(
             {
-                "first": schemas.whole("The first index that was asked for.", 0, MAX_VERSION),
-                "end": schemas.whole("The index after the last of them.", 0, MAX_VERSION),
+                "first": schemas.whole("First index that was requested.", 0, MAX_VERSION),
+                "end": schemas.whole("Index after the last pruned event.", 0, MAX_VERSION),
             },
-            description="Events that were asked for before these and have been pruned; absent where none have.",
+            description="Requested events that have been pruned, before the returned ones. Absent if none have "
+            "been pruned.",
         ),
     },
     optional=("hole",),

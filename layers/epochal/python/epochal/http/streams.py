@@ -51,44 +51,49 @@ from epochal.store.streams import Streams
 from epochal.store.unopened import UnopenedHead
 
 _STREAM: Final = parameters.path("stream", STREAM)
-_ETAG: Final = {"ETag": schemas.text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
+_ETAG: Final = {
+    "ETag": schemas.text("The exact state of the stream, to use in `If-Match` and `If-None-Match`.")
+}
 _IF_MATCH: Final = parameters.header(
     "If-Match",
-    'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
+    'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists. If the stream is not '
+    "in that state, the answer is 412.",
     pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?)?")',
 )
 _IF_NONE_MATCH_ANY: Final = parameters.header(
-    "If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"]
+    "If-None-Match", "`*`: the stream must not exist. If it does, the answer is 412.", enum=["*"]
 )
 
 BODY: Final = Component("Body", schemas.record({"sha256": SHA256, "bytes": BYTES}))
 UPLOAD: Final = Shown(
     "Upload",
     {
-        "url": schemas.text("Where to put the content, without further credentials.", format="uri"),
+        "url": schemas.text(
+            "URL to which to send the content with PUT, without further credentials.", format="uri"
+        ),
         "method": {"const": "PUT"},
         "headers": {
             "type": "object",
-            "description": "To be sent with it, as they are.",
+            "description": "Headers to send with the content, unchanged.",
             "additionalProperties": {"type": "string"},
         },
-        "expiresIn": schemas.whole("Seconds for which the URL works."),
+        "expiresIn": schemas.whole("Number of seconds for which the URL is valid."),
         "claim": schemas.ref("Claim"),
     },
 )
 
 PRUNE: Final = Component(
-    "Prune", schemas.record({"before": schemas.whole("The first index to keep.", 0, MAX_VERSION)})
+    "Prune", schemas.record({"before": schemas.whole("First index to keep.", 0, MAX_VERSION)})
 )
 PRUNED: Final = Shown(
     "Pruned",
     {
         "stream": STREAM,
         "lowWater": (LOW_WATER, "low_water"),
-        "deletedItems": (schemas.whole("Items deleted by this request."), "deleted"),
+        "deletedItems": (schemas.whole("Number of items that this request deleted."), "deleted"),
         "done": (
             schemas.flag(
-                "False: readers see none of it any more, but items are left. Send the request again."
+                "False if readers no longer see the events but items remain to be deleted. Repeat the request."
             ),
             "done",
         ),
@@ -147,9 +152,9 @@ def opened(deployment: Deployment, streams: str) -> Opened:
 def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     """Append events, replace unfolds, or both.
 
-    One atomic write. What the stream is expected to be stands in one place: `If-Match`, `If-None-Match: *` or
-    `expected`. With `failIf` it is refused, too, if an event that matches lies beyond `after`; the answer has these
-    events.
+    Appends in one atomic write. State the expected version of the stream in one place only: in `If-Match`, in `If-None-
+    Match: *` or in `expected`. With `failIf`, the append is also refused if a matching event lies beyond `after`; the
+    answer then contains these events.
     """
     stream = stream_name(request.path["stream"])
     root = document(request)
@@ -184,8 +189,9 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
 def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
     """Get a URL to upload a body that is too large for a request.
 
-    The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 from the URL says that
-    it has been uploaded already. An event then carries the `claim`. What is not claimed within a day expires.
+    The URL accepts only content of the size and SHA-256 given here, sent with the headers in the answer. A status of
+    412 from the URL means that the content has already been uploaded. Then append an event with the `claim`. Content
+    that no event claims within a day is deleted.
     """
     claim = claim_of(BODY.read(document(request)))
     if claim.size > on.most:
@@ -197,9 +203,10 @@ def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
 
 @operation(parameters=(_STREAM,), takes=PRUNE, gives=PRUNED, fails=(problems.STREAM_NOT_FOUND,))
 def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
-    """Make the first events of a stream gone, for good.
+    """Delete the first events of a stream permanently.
 
-    At once for readers; what held the events is deleted a part at a time.
+    Readers no longer see the events after the first request. The items that held them are deleted step by step: repeat
+    the request while `done` is false.
     """
     stream = stream_name(request.path["stream"])
     before = PRUNE.read(document(request))["before"]
@@ -214,7 +221,10 @@ def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     parameters=(
         _STREAM,
         _IF_MATCH,
-        parameters.query("leaveOpen", schemas.flag("The stream goes on at its next index.")),
+        parameters.query(
+            "leaveOpen",
+            schemas.flag("Whether the stream stays open: later appends continue at its next index."),
+        ),
     ),
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
@@ -222,7 +232,7 @@ def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
 def delete_stream(on: Opened, request: Request, query: QueryString) -> Response:
     """Delete a stream.
 
-    Its name takes no more events, unless it is left open. Where `done` is false, send the request again, without
+    The name accepts no more events, unless the stream is left open. While `done` is false, repeat the request without
     `If-Match`.
     """
     stream = stream_name(request.path["stream"])
@@ -242,7 +252,8 @@ def delete_stream(on: Opened, request: Request, query: QueryString) -> Response:
         _STREAM,
         parameters.KNOWN_STATES,
         parameters.query(
-            "events", schemas.flag("Also the last events, as far as the stream's head carries them.")
+            "events",
+            schemas.flag("Whether to include the last events, those that the head of the stream contains."),
         ),
     ),
     gives=STATE,
@@ -253,7 +264,7 @@ def delete_stream(on: Opened, request: Request, query: QueryString) -> Response:
 def read_state(on: Opened, request: Request, query: QueryString) -> Response:
     """Read a stream's version and unfolds.
 
-    One request of one item, whatever the stream's length.
+    Reads one item, however long the stream is.
     """
     stream, events = stream_name(request.path["stream"]), query.flag("events")
     store, meter = streams_for(on.streams, request)
@@ -276,28 +287,38 @@ def read_state(on: Opened, request: Request, query: QueryString) -> Response:
         parameters.query(
             "from",
             schemas.whole(
-                "Index of the first event; left out: the stream's first, or backward its last.",
+                "Index of the first event to read. If left out, reading begins with the first event of the stream, "
+                "or backward with its last.",
                 0,
                 MAX_VERSION,
             ),
         ),
-        parameters.query("limit", {**schemas.LIMIT, "description": "Events at most."}),
-        parameters.query("direction", schemas.direction("Which way to read.")),
+        parameters.query("limit", {**schemas.LIMIT, "description": "Largest number of events."}),
+        parameters.query("direction", schemas.direction("Direction in which to read.")),
         parameters.query(
             "type",
             {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Only events of this type; may be given several times. A page of others "
-                "is empty, and says where to go on.",
+                "description": "Only events of this type. May be given several times. A page without a matching "
+                "event is empty and still has `next`.",
             },
         ),
         parameters.query(
             "since",
-            {"type": "string", "format": "date-time", "description": "Only events of this time and later."},
+            {
+                "type": "string",
+                "format": "date-time",
+                "description": "Only events with this timestamp or a later one.",
+            },
         ),
         parameters.query(
-            "until", {"type": "string", "format": "date-time", "description": "Only events before this time."}
+            "until",
+            {
+                "type": "string",
+                "format": "date-time",
+                "description": "Only events with an earlier timestamp.",
+            },
         ),
     ),
     gives=EVENT_PAGE,
@@ -306,7 +327,7 @@ def read_state(on: Opened, request: Request, query: QueryString) -> Response:
 def read_events(on: Opened, request: Request, query: QueryString) -> Response:
     """Read a page of a stream's events.
 
-    A page ends at its limit or at 4 MB, and says where to go on.
+    A page ends at its limit or at 4 MB. Its `next` is where the following page begins.
     """
     backward = query.choice("direction") == "backward"
     stream = stream_name(request.path["stream"])

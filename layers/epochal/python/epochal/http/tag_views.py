@@ -14,37 +14,37 @@ from epochal.model.tags import group_of
 
 _COUNTED: Final[Members] = {
     "tag": (TAG, "tag"),
-    "events": (schemas.whole("How many events have it, also those that have expired."), "events"),
+    "events": (schemas.whole("Number of events with the tag, including expired ones."), "events"),
 }
 _ENTRY: Final[Members] = {
-    "id": (schemas.words("Its id."), "event_id"),
+    "id": (schemas.words("Id of the event."), "event_id"),
     "place": (PLACE, "place"),
-    "type": (schemas.words("What kind of event it is."), "event_type"),
+    "type": (schemas.words("Type of the event."), "event_type"),
     "timestamp": (STAMP, "created_at"),
 }
 _INDEX: Final = {
     "type": ["integer", "null"],
-    "description": "Its place among the tag's events, from 0; null where another library wrote it.",
+    "description": "Index among the events of the tag, from 0. Null if another library wrote the event.",
 }
 
 TAG_COUNT: Final = Shown("", _COUNTED)
-_LATEST: Final = Shown("", _ENTRY, description="Its latest event.")
+_LATEST: Final = Shown("", _ENTRY, description="Latest event of the tag.")
 ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
 
 TAG_PAGE: Final = Shown(
     "TagPage",
     {
-        "tags": schemas.array(TAG_COUNT.schema, "With their numbers of events."),
+        "tags": schemas.array(TAG_COUNT.schema, "Tags with their numbers of events."),
         "next": (schemas.or_null(schemas.text(""), GOES_ON), "next"),
     },
 )
 TAG_SHOWN: Final = Shown(
-    "Tag", {**_COUNTED, "group": schemas.words("What precedes its first `:`."), "latest": _LATEST.schema}
+    "Tag", {**_COUNTED, "group": schemas.words("Text before the first `:`."), "latest": _LATEST.schema}
 )
 ENTRIES: Final = Shown(
     "TagEntries",
     {
-        "entries": schemas.array(ENTRY.schema, "In order of their places."),
+        "entries": schemas.array(ENTRY.schema, "Events in the order of their places."),
         "next": (schemas.or_null(PLACE, GOES_ON), "next"),
     },
 )

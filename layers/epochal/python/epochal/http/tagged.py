@@ -49,9 +49,9 @@ from epochal.store.driver import Meter
 from epochal.store.listings import Listings, listings_of
 from epochal.store.tagged import TaggedStore
 
-COUNT: Final = Shown("EventCount", {"events": schemas.whole("How many there are.")})
+COUNT: Final = Shown("EventCount", {"events": schemas.whole("Number of events.")})
 
-_FROM: Final = parameters.query("from", {**PLACE, "description": "`next` of the page before."})
+_FROM: Final = parameters.query("from", {**PLACE, "description": "`next` of the previous page."})
 _TAG: Final = parameters.path("tag", TAG)
 
 
@@ -92,11 +92,11 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     fails=(problems.CONDITION_FAILED,),
 )
 def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
-    """Append tagged events, unless what they were decided on has changed.
+    """Append tagged events on a condition.
 
-    One transaction: all events or none. With `failIf` it is refused if an event that matches lies beyond `after`; the
-    answer has these events, as many as fit, and the position that has seen them. A repeat with the same ids, or the
-    same key, is answered like the first, as long as the events are there.
+    Appends all events or none. With `failIf`, the append is refused if a matching event lies beyond `after`; the answer
+    then contains as many of these events as fit, and the position after them. A request with the same ids or the same
+    key gets the answer of the first one, as long as the events exist.
     """
     key = idempotency_key(request)
     members = APPEND.read(document(request))
@@ -119,10 +119,10 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
 
 @operation(takes=QUERY, gives=EVENT_PAGE)
 def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
-    """Read the events that match a query, and the position to append after.
+    """Read the events that match a query, and their position.
 
-    A page ends at its limit, at 4 MB, or after 1,000 events that were looked at, and may be empty: while `next` is not
-    null, send the same request with it as `from`. All pages are of one moment.
+    A page ends at its limit, at 4 MB, or after 1,000 examined events, and may be empty. While `next` is not null,
+    repeat the request with it as `from`. All pages show the same moment.
     """
     members = QUERY.read(document(request))
     backward, limit = members["direction"] == "backward", members["limit"]
@@ -145,7 +145,7 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
 def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Read a tagged event by its id.
 
-    Strongly consistent. By an id that its writer has chosen.
+    A strongly consistent read by the id that the writer has chosen.
     """
     event_id = parse_event_id(request.path["id"])
     store, meter = tagged.on(request)
@@ -159,16 +159,16 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     parameters=(
         parameters.query("tag", {**TAG, "description": "Only events with this tag."}),
         _FROM,
-        parameters.query("limit", schemas.whole("Events at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        parameters.query("limit", schemas.whole("Largest number of events.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=LISTED,
 )
 def list_tagged(tagged: Tagged, request: Request, query: QueryString) -> Response:
-    """List events, or a tag's, that came after a place.
+    """List all events, or the events of a tag, after a place.
 
-    In order of their places. A page ends at its limit or at 4 MB, and never between events of one place. A tag's are
-    strongly consistent. All events come from the stream that has them, where the stage has one (`tagged_everything`);
-    without `tag` it is refused otherwise.
+    Lists events in the order of their places. A page ends at its limit or at 4 MB, and never between events of the same
+    place. With `tag`, the read is strongly consistent. Without `tag`, the stage must have the setting
+    `tagged_everything`; otherwise the request is refused.
     """
     tag = query.text("tag")
     if tag is not None:
@@ -192,10 +192,9 @@ def _since(query: QueryString) -> str | None:
     gives=COUNT,
 )
 def count_tagged(tagged: Tagged, request: Request, query: QueryString) -> Response:
-    """Count all events, or those that came after a place.
+    """Count all events, or the events after a place.
 
-    As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` tells the
-    number.
+    Available if the stage has the setting `tagged_everything`. For the number of events of a tag, use `readTag`.
     """
     since = _since(query)
     store, meter = tagged.on(request)
@@ -205,19 +204,20 @@ def count_tagged(tagged: Tagged, request: Request, query: QueryString) -> Respon
 @operation(
     parameters=(
         parameters.query(
-            "group", schemas.text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
+            "group",
+            schemas.text("Only tags of this group, the text before the first `:`.", most=MAX_TAG_BYTES),
         ),
-        parameters.query("tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
-        parameters.query("from", {**TAG, "description": "`next` of the page before."}),
-        parameters.query("limit", schemas.whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        parameters.query("tag", {**TAG, "description": "Only this tag, which may contain any characters."}),
+        parameters.query("from", {**TAG, "description": "`next` of the previous page."}),
+        parameters.query("limit", schemas.whole("Largest number of tags.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=TAG_PAGE,
 )
 def list_tags(tagged: Tagged, request: Request, query: QueryString) -> Response:
     """List tags with their numbers of events.
 
-    Those of a group, or of all, by reading through the table of streams, in no order. A page may be empty: go by
-    `next`.
+    Lists the tags of a group, or all tags, by scanning the table of streams, in no particular order. A page may be
+    empty although more follow: continue with `next`.
     """
     tag, group, start = query.text("tag"), query.text("group"), query.text("from")
     if tag is not None and (group is not None or start is not None):
@@ -249,9 +249,9 @@ def _tags_from(listings: Listings, group: str | None, start: str | None, limit: 
 
 @operation(parameters=(_TAG,), gives=TAG_SHOWN, fails=(problems.TAG_NOT_FOUND,))
 def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
-    """Read how many events a tag has, and which is the latest.
+    """Read the number of events of a tag, and its latest event.
 
-    Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.
+    A strongly consistent read. A path cannot contain every tag: for a tag with `/` or `%`, use `GET /tags?tag=`.
     """
     tag = check_tag(request.path["tag"], "tag")
     store, meter = tagged.on(request)
@@ -267,14 +267,15 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     parameters=(
         _TAG,
         _FROM,
-        parameters.query("limit", schemas.whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        parameters.query("limit", schemas.whole("Largest number of entries.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=ENTRIES,
 )
 def list_entries(tagged: Tagged, request: Request, query: QueryString) -> Response:
-    """List a tag's entries that came after a place.
+    """List the entries of a tag after a place.
 
-    Which events the tag has, without their bodies: what is counted is listed. None where no event has the tag.
+    Lists the events of a tag without their bodies, exactly those that are counted. The list is empty if no event has
+    the tag.
     """
     tag = check_tag(request.path["tag"], "tag")
     since, limit = _since(query), query.limit()

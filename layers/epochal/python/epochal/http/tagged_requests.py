@@ -27,14 +27,15 @@ from epochal.model.versions import Position
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
 PLACE: Final = schemas.text(
-    "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
+    "Place of the event in the order of all events. Within each tag it always follows the order of appends.",
+    pattern=r"\d{30}",
 )
-_TYPE: Final = schemas.text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
+_TYPE: Final = schemas.text("Type of the event.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
 NEXT: Final = schemas.text(
-    "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
+    "`next` of the previous page. All other fields must be the same as before.", most=2 * MAX_POSITION_BYTES
 )
 
-GOES_ON: Final = "`from` of the page that goes on; null where there is none."
+GOES_ON: Final = "`from` of the next page; null if there is none."
 
 
 def _type_of(node: Node) -> str:
@@ -50,10 +51,13 @@ EVENT_QUERY_ITEM: Final = Component(
     "EventQueryItem",
     schemas.record(
         {
-            "types": schemas.array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
+            "types": schemas.array(
+                _TYPE, "Types, of which the event must have one. If left out, any type matches.", MAX_NAMED
+            ),
             "tags": schemas.array(
                 TAG,
-                "All of these. At least one, unless the deployment lets the types be asked for alone.",
+                "Tags, all of which the event must have. At least one, unless the deployment allows queries by "
+                "these types alone.",
                 MAX_NAMED,
             ),
         },
@@ -74,7 +78,9 @@ EVENT_QUERY: Final = Component(
         {
             "items": {
                 **schemas.array(
-                    schemas.ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED
+                    schemas.ref("EventQueryItem"),
+                    "Alternatives. An event matches the query if it matches one of them.",
+                    MAX_NAMED,
                 ),
                 "minItems": 1,
             }
@@ -87,7 +93,9 @@ APPEND: Final = Component(
     schemas.record(
         {
             "events": {
-                **schemas.array(schemas.ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                **schemas.array(
+                    schemas.ref("NewEvent"), "Events to append, in this order, all or none.", MAX_EVENTS
+                ),
                 "minItems": 1,
             },
             **CONDITION,
@@ -101,13 +109,15 @@ QUERY: Final = Component(
     schemas.record(
         {
             "query": schemas.ref("EventQuery"),
-            "after": {**POSITION, "description": "Only what is new since this position."},
+            "after": {**POSITION, "description": "Only events after this position."},
             "from": NEXT,
-            "limit": schemas.whole("Events at most.", 1, schemas.MAX_LIMIT, default=schemas.DEFAULT_LIMIT),
-            "direction": schemas.direction(
-                "Backward: newest first. The first page then has the last events."
+            "limit": schemas.whole(
+                "Largest number of events.", 1, schemas.MAX_LIMIT, default=schemas.DEFAULT_LIMIT
             ),
-            "positions": {**schemas.flag("Whether each event tells its position."), "default": False},
+            "direction": schemas.direction(
+                "`backward` returns the newest events first, so that the first page has the last events."
+            ),
+            "positions": {**schemas.flag("Whether each event includes its position."), "default": False},
         },
         required=("query",),
     ),

@@ -24,26 +24,27 @@ from epochal.model.tag_answers import BackwardPage, TaggedPage
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.values import Units
 
-STAMP: Final = schemas.words("When it was appended.")
+STAMP: Final = schemas.words("Time of the append.")
 
 EVENT: Final = Component(
     "TaggedEvent",
     schemas.record(
         {
-            "id": schemas.words("Its id."),
+            "id": schemas.words("Id of the event."),
             "place": PLACE,
-            "type": schemas.words("What kind of event it is."),
-            "tags": schemas.array(schemas.words(), "What it concerns, in order."),
-            "stream": schemas.words("The stream that it was appended to, if it was to one, and"),
-            "index": {**INDEX, "description": "its index there."},
+            "type": schemas.words("Type of the event."),
+            "tags": schemas.array(schemas.words(), "Tags of the event, in sorted order."),
+            "stream": schemas.words("Stream to which the event was appended, if it was appended to one."),
+            "index": {**INDEX, "description": "Index of the event in that stream."},
             "timestamp": STAMP,
             **IDS_SHOWN,
-            "executedUser": schemas.words("Who did it, where that is kept."),
+            "executedUser": schemas.words("User who caused the event, if recorded."),
             **shown_bodies(),
             "position": {
                 **POSITION,
-                "description": "What had been seen with it, to append after; where `positions` were asked for; "
-                "of one event by its id its place in its first tag.",
+                "description": "Position after this event, for the `after` of a later append. Present if "
+                "`positions` was requested. For an event read by its id, its place in its first "
+                "tag.",
             },
         },
         required=("id", "place", "type", "tags", "timestamp"),
@@ -145,19 +146,19 @@ _MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestam
 APPENDED: Final = Shown(
     "AppendedTagged",
     {
-        "events": schemas.array(_MADE.schema, "In the order sent."),
+        "events": schemas.array(_MADE.schema, "The events, in the order of the request."),
         "position": schemas.or_null(
             POSITION,
-            "To append after, under the same query; without `failIf` where the append is in the tags of its events."
-            " Of a replayed append it may be before the events, or null.",
+            "Position for the `after` of a later append with the same query; without `failIf`, the position in the "
+            "tags of the events. For a replayed append it may lie before the events, or be null.",
         ),
         "versions": {
             "type": "object",
-            "description": "How many events each tag of these events has with them; that of events without a tag "
-            'is "". Of a replayed append there may be later ones among them.',
+            "description": "Number of events of each tag after this append. Events without a tag are counted under "
+            '"". For a replayed append the numbers may include later events.',
             "additionalProperties": {"type": "integer", "minimum": 1},
         },
-        "replayed": (schemas.flag("Whether an earlier call had appended them."), "replayed"),
+        "replayed": (schemas.flag("Whether an earlier request appended these events."), "replayed"),
         "capacity": schemas.CAPACITY,
     },
 )
@@ -165,10 +166,11 @@ EVENT_PAGE: Final = Shown(
     "TaggedEventPage",
     {
         "events": schemas.array(
-            schemas.ref("TaggedEvent"), "In order of their places; backward, newest first."
+            schemas.ref("TaggedEvent"), "Events in the order of their places; backward, newest first."
         ),
         "position": schemas.or_null(
-            POSITION, "To append after; null until the last page, where it is not backward."
+            POSITION,
+            "Position for the `after` of a later append. Null before the last page, unless reading backward.",
         ),
         "next": schemas.or_null(NEXT, GOES_ON),
     },
@@ -176,7 +178,7 @@ EVENT_PAGE: Final = Shown(
 LISTED: Final = Shown(
     "ListedEvents",
     {
-        "events": schemas.array(schemas.ref("TaggedEvent"), "In order of their places."),
+        "events": schemas.array(schemas.ref("TaggedEvent"), "Events in the order of their places."),
         "next": schemas.or_null(PLACE, GOES_ON),
     },
 )

@@ -50,25 +50,30 @@ NEWEST_PAGE: Final = Shown(
     "NewestPage",
     {
         "items": schemas.array(
-            schemas.ref("FeedItem"), "Newest first; between partitions by the timestamps of their events."
+            schemas.ref("FeedItem"),
+            "Newest first. Items of different partitions are compared by the timestamps of their events.",
         ),
-        "next": schemas.words("The position before which to go on."),
-        "atBeginning": (schemas.flag("Nothing is older."), "at_beginning"),
+        "next": schemas.words("Position before which the next page continues."),
+        "atBeginning": (schemas.flag("Whether nothing is older."), "at_beginning"),
     },
 )
 ORDERED: Final = Component(
     "OrderedRead",
     schemas.record(
         {
-            "within": schemas.whole("Seconds that an event is held back at most.", 0, LONGEST_WINDOW),
+            "within": schemas.whole(
+                "Largest number of seconds for which an event is held back.", 0, LONGEST_WINDOW
+            ),
             "from": schemas.text(
-                "`next` of the page before, `tail`, a moment, or `beginning`, as if left out.",
+                "`next` of the previous page, `tail`, a moment, or `beginning`, which is the default.",
                 most=1024 * 1024,
                 pattern=rf"(\{{.*\}}|beginning|tail|{schemas.MOMENT})",
             ),
-            "limit": {**schemas.LIMIT, "description": "Items of the page at most."},
+            "limit": {**schemas.LIMIT, "description": "Largest number of items on the page."},
             "categories": schemas.array(CATEGORY_NAME, "Only streams of these categories.", 100),
-            "wait": schemas.whole("Seconds to wait at the tail.", 0, MAX_WAIT_SECONDS, default=0),
+            "wait": schemas.whole(
+                "Seconds to wait at the tail for new events.", 0, MAX_WAIT_SECONDS, default=0
+            ),
         },
         required=("within",),
     ),
@@ -78,14 +83,20 @@ ORDERED_PAGE: Final = Shown(
     "OrderedPage",
     {
         "items": schemas.array(
-            schemas.ref("FeedItem"), "In the order of their writes, causes before effects."
+            schemas.ref("FeedItem"), "Items in the order in which they were written, causes before effects."
         ),
-        "next": schemas.words("From where to go on."),
+        "next": schemas.words("`from` of the next page."),
         "atTail": (
-            schemas.flag("The index held no more; what is younger than the window is held back."),
+            schemas.flag(
+                "Whether the end of the index was reached. Events that are younger than the window are "
+                "held back."
+            ),
             "at_tail",
         ),
-        "early": (schemas.whole("Items that came before their time, as the window had no room."), "early"),
+        "early": (
+            schemas.whole("Number of items that were returned too early because the window was full."),
+            "early",
+        ),
     },
 )
 INDEXED: Final = Shown(
@@ -93,7 +104,7 @@ INDEXED: Final = Shown(
     {
         "position": schemas.or_null(
             schemas.text("As `partition:epoch@offset`."),
-            "A position of the feed behind the events, once it has them.",
+            "Position of the feed after the events; null if the feed does not have them yet.",
         )
     },
 )
@@ -104,17 +115,20 @@ STREAMS_PAGE: Final = Shown(
         "streams": schemas.array(
             schemas.record(
                 {
-                    "stream": schemas.text("Its name."),
+                    "stream": schemas.text("Name of the stream."),
                     "category": schemas.text("Its category."),
                     "type": schemas.text("The type of its first event."),
                     "partition": NUMBER,
-                    "created": schemas.text("When that was indexed."),
+                    "created": schemas.text("Time at which that event was indexed."),
                 }
             ),
-            "In the order of their creation, as the index has it.",
+            "Streams in the order of their creation, according to the index.",
         ),
-        "next": {"type": "string", "description": "From where to go on: a position of the feed, or a name."},
-        "atEnd": (schemas.flag("There were no more."), "at_end"),
+        "next": {
+            "type": "string",
+            "description": "`from` of the next page: a position of the feed, or a name.",
+        },
+        "atEnd": (schemas.flag("Whether there are no more streams."), "at_end"),
     },
 )
 _PLACE: Final = r"\d{1,9}:(\d{1,13}@\d{1,7}|\d{1,19})"
@@ -127,18 +141,22 @@ _asked: Final = partial(parameters.parameter, "query", required=True)
     parameters=(
         parameters.query(
             "before",
-            {**schemas.words("`next` of the page before; else the tail."), "pattern": f"^{_POSITION}$"},
+            {
+                **schemas.words("`next` of the previous page. If left out, the tail."),
+                "pattern": f"^{_POSITION}$",
+            },
         ),
         parameters.query(
-            "limit", {**schemas.LIMIT, "default": 100, "description": "Items after which the page ends."}
+            "limit",
+            {**schemas.LIMIT, "default": 100, "description": "Number of items after which the page ends."},
         ),
-        parameters.query("data", schemas.flag("Also the events themselves.")),
+        parameters.query("data", schemas.flag("Whether items include the bodies of their events.")),
         CATEGORIES,
     ),
     gives=NEWEST_PAGE,
 )
 def read_newest(reading: Reading, request: Request, query: QueryString) -> Response:
-    """Read the newest of the feed.
+    """Read the newest events of the feed.
 
     Of all partitions, newest first. A page has whole entries of the index, and ends at 4 MB. Its first `limit` items
     are the newest, and the others may be older than the first items of the next page.
@@ -164,9 +182,9 @@ def read_newest(reading: Reading, request: Request, query: QueryString) -> Respo
 def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response:
     """Read the feed in order.
 
-    All partitions as one, with their events, in the order of their writes: an event is held back for `within` seconds,
-    so that what was written before it comes first. It is a POST, as `next` may be longer than an address. Each page
-    reads its window anew: ask for large ones.
+    Reads all partitions together, with their events, in the order in which they were written. Each event is held back
+    for `within` seconds, so that events written before it come first. This is a POST because `next` may be longer than
+    a URL allows. Each page reads its window again, so ask for large pages.
     """
     fields = ORDERED.read(document(request))
     if "within" not in fields:
@@ -206,10 +224,10 @@ def _start_in_order(text: str) -> OrderedCheckpoint | Moment | Literal["beginnin
 
 @operation(
     parameters=(
-        _asked("stream", schemas.text("Its name, or `$tag-` and a tag.")),
-        _asked("version", schemas.whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
+        _asked("stream", schemas.text("Name of the stream, or `$tag-` followed by a tag.")),
+        _asked("version", schemas.whole("Version of the stream, as returned by an append.", 1, MAX_VERSION)),
         parameters.query(
-            "source", {"enum": _SOURCES, "default": NATIVE, "description": "The layout of the stream."}
+            "source", {"enum": _SOURCES, "default": NATIVE, "description": "Layout of the stream."}
         ),
         parameters.query("wait", schemas.whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
     ),
@@ -218,8 +236,8 @@ def _start_in_order(text: str) -> OrderedCheckpoint | Moment | Literal["beginnin
 def read_position(reading: Reading, request: Request, query: QueryString) -> Response:
     """Wait until events are in the feed.
 
-    The position behind a stream's events, for readers to compare: what has got there has seen them. Null where they are
-    not in the feed by the end of `wait`.
+    Returns the position after the events of a stream. A reader that has reached this position has seen them. Null if
+    the events are not in the feed by the end of `wait`.
     """
     stream, version, layout = query.text("stream"), query.whole("version"), query.choice("source")
     if not stream or version is None:
@@ -242,8 +260,8 @@ def read_position(reading: Reading, request: Request, query: QueryString) -> Res
             "from",
             {
                 "type": "string",
-                "description": "`next` of the page before, a moment, `beginning` or `tail`. Left out: the beginning, "
-                "or backward the tail.",
+                "description": "`next` of the previous page, a moment, `beginning` or `tail`. If left out, the "
+                "beginning, or backward the tail.",
             },
         ),
         parameters.query(
@@ -251,21 +269,25 @@ def read_position(reading: Reading, request: Request, query: QueryString) -> Res
             {
                 "enum": ["created", "name"],
                 "default": "created",
-                "description": "By name, forward alone: from the one after the name `from` on.",
+                "description": "List streams by name, forward only, beginning after the name in `from`.",
             },
         ),
-        parameters.query("limit", {**schemas.LIMIT, "description": "Streams after which the page ends."}),
-        parameters.query("direction", schemas.direction("Or the newest first.")),
-        parameters.query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
+        parameters.query(
+            "limit", {**schemas.LIMIT, "description": "Number of streams after which the page ends."}
+        ),
+        parameters.query("direction", schemas.direction("`backward` lists the newest streams first.")),
+        parameters.query(
+            "prefix", {"type": "string", "description": "Only streams whose names begin with this text."}
+        ),
         CATEGORIES,
     ),
     gives=STREAMS_PAGE,
 )
 def list_streams(reading: Reading, request: Request, query: QueryString) -> Response:
-    """List streams by the time of their creation, or by name.
+    """List streams in the order of their creation, or by name.
 
-    It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every
-    page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a
+    Reads the index, so a page may be empty although more follow: continue with `next` until `atEnd`. By name, every
+    page reads the whole index, so ask for large pages. With more than some ten million events this takes longer than a
     request may, and is refused.
     """
     start, by_name = query.text("from"), query.choice("order") == "name"

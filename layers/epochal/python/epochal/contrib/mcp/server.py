@@ -104,7 +104,7 @@ _SHOWN: Final = (InvalidInput, EventsPruned, StreamDeleted, GroupMissing)
 
 P = ParamSpec("P")
 
-Limit = Annotated[int, Field(ge=1, le=EVENTS, description="Events at most.")]
+Limit = Annotated[int, Field(ge=1, le=EVENTS, description="Largest number of events.")]
 Chars = Annotated[int, Field(ge=0, le=20_000, description="Characters of a body at most.")]
 Looked = Annotated[int, Field(ge=1, le=ENTRIES, description="Latest entries of each partition to look at.")]
 Names = Annotated[list[str] | None, Field(description="Only these; all where none are named.")]
@@ -272,7 +272,7 @@ class Tools:
 
     def newest(
         self,
-        before: Annotated[str, Field(description="`next` of the page before.")] = "",
+        before: Annotated[str, Field(description="`next` of the previous page.")] = "",
         categories: Names = None,
         limit: Limit = 20,
         body_chars: Chars = BODY,

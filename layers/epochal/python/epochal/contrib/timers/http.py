@@ -38,17 +38,23 @@ _TIMER: Final = schemas.text(
 )
 _SHOWN: Final = {
     "name": _TIMER,
-    "due": schemas.words("When it fires, unless it is cancelled: ISO 8601, UTC."),
-    "events": schemas.array(schemas.ref("NewEvent"), "What it appends."),
-    "copied": schemas.flag("It fires in the stream that this is a copy of, and not here."),
-    "omitted": {**OMITTED, "description": "The answer had no room for the events: read that event."},
+    "due": schemas.words("Time at which it fires unless it is cancelled, in ISO 8601, UTC."),
+    "events": schemas.array(schemas.ref("NewEvent"), "Events that the timer appends."),
+    "copied": schemas.flag(
+        "Whether this is a copy of a timer, which fires only in the stream that it was copied from."
+    ),
+    "omitted": {
+        **OMITTED,
+        "description": "Whether the events are left out because the answer is too large. Read "
+        "the event that set the timer.",
+    },
 }
 TIMER: Final = Component(
     "Timer",
     schemas.record(
         {**_SHOWN, "set": {**INDEX, "description": "Index of the event that set it."}},
         required=("name", "due", "set"),
-        description="A timer that is pending, or was until it was cancelled.",
+        description="A timer that is pending, or was pending until it was cancelled.",
     ),
 )
 TAG_TIMER: Final = Component(
@@ -57,13 +63,18 @@ TAG_TIMER: Final = Component(
         {
             **_SHOWN,
             "set": schemas.words("Id of the event that set it."),
-            "tags": schemas.array(schemas.words(), "It belongs to exactly these, in order."),
+            "tags": schemas.array(
+                schemas.words(), "Exactly the tags that the timer belongs to, in sorted order."
+            ),
         },
         required=("name", "due", "set", "tags"),
-        description="A timer of tags and of no stream, that is pending or was until it was cancelled.",
+        description="A timer of tags, not of a stream, that is pending or was pending until it was cancelled.",
     ),
 )
-_TAGS: Final = {**schemas.array(TAG, "Those of its setting.", MAX_NAMED), "minItems": 1}
+_TAGS: Final = {
+    **schemas.array(TAG, "Exactly the tags with which the timer was set.", MAX_NAMED),
+    "minItems": 1,
+}
 TAGS_ASKED: Final = Component(
     "TagTimersQuery",
     schemas.record({"tags": {**_TAGS, "description": "Timers that have all of these."}}),
@@ -74,16 +85,19 @@ TAG_TIMER_NAMED: Final = Component(
     schemas.record({"tags": _TAGS, "timer": _TIMER}),
     reads={"tags": tag_of, "timer": lambda node: timer_name(node.value, node.name)},
 )
-_MORE: Final = schemas.flag("Whether there are later ones, for which the answer had no room.")
+_MORE: Final = schemas.flag("Whether there are later timers that do not fit into the answer.")
 TAG_TIMERS: Final = Shown(
     "TagTimers",
-    {"timers": schemas.array(schemas.ref("TagTimer"), "In the order of their due times."), "more": _MORE},
+    {
+        "timers": schemas.array(schemas.ref("TagTimer"), "Timers in the order in which they are due."),
+        "more": _MORE,
+    },
 )
 TIMERS: Final = Shown(
     "PendingTimers",
     {
         "stream": STREAM,
-        "timers": schemas.array(schemas.ref("Timer"), "In the order of their due times."),
+        "timers": schemas.array(schemas.ref("Timer"), "Timers in the order in which they are due."),
         "more": _MORE,
     },
 )
@@ -96,9 +110,9 @@ def opened(deployment: Deployment, store: str) -> Any:
 
 @operation(parameters=(parameters.path("stream", STREAM),), gives=TIMERS)
 def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
-    """List the timers of a stream that are pending.
+    """List the pending timers of a stream.
 
-    All of the stream is read. A stream without timers has none, and so has one that is not there.
+    Reads the whole stream. The list is empty if the stream has no timers or does not exist.
     """
     stream = stream_name(request.path["stream"])
     store, meter = streams_for(streams, request)
@@ -127,9 +141,9 @@ def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response
 
 @operation(takes=TAGS_ASKED, gives=TAG_TIMERS)
 def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
-    """List the timers of tags that are pending.
+    """List the pending timers of tags.
 
-    All events with these tags are read. Timers of streams are not among them, whatever tags these have.
+    Reads all events with these tags. Timers of streams are not included, whatever tags they have.
     """
     tags = TAGS_ASKED.read(document(request))["tags"]
     store, meter = measured(tagged, request)

@@ -79,13 +79,13 @@ _STANDS: Final[dict[str, schemas.Schema]] = {
 OF_PROBLEMS: Final = {"aggregate": schemas.text("The aggregate concerned.")}
 """Members of problems about aggregates."""
 
-_NEXT: Final = schemas.or_null(SEQ_NR, "`from` of the page that goes on; null where there is none.")
+_NEXT: Final = schemas.or_null(SEQ_NR, "`from` of the next page; null if there is none.")
 
 NEW_EVENT: Final = Component(
     "NewAggregateEvent",
     schemas.record(
         {
-            "type": schemas.text("What kind of event it is.", most=MAX_TYPE_BYTES),
+            "type": schemas.text("Type of the event.", most=MAX_TYPE_BYTES),
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
             "occurredAt": schemas.moment("When it happened: ISO 8601; left out, now."),
         },
@@ -107,7 +107,9 @@ APPEND: Final = Component(
         {
             "events": {
                 **schemas.array(
-                    schemas.ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS
+                    schemas.ref("NewAggregateEvent"),
+                    "Events to append, in this order, all or none.",
+                    MAX_EVENTS,
                 ),
                 "minItems": 1,
             },
@@ -134,7 +136,7 @@ APPENDED: Final = Shown(
         "first": (schemas.whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
         **_STANDS,
         "replayed": (
-            schemas.flag("An earlier request with the same Idempotency-Key had made this append."),
+            schemas.flag("Whether an earlier request with the same Idempotency-Key made this append."),
             "replayed",
         ),
         "capacity": schemas.CAPACITY,
@@ -144,7 +146,7 @@ EVENT: Final = Shown(
     "AggregateEvent",
     {
         "seqNr": (SEQ_NR, "seq_nr"),
-        "type": (schemas.words("What kind of event it is."), "type"),
+        "type": (schemas.words("Type of the event."), "type"),
         "occurredAt": (
             schemas.words("When it happened; of an event that another library wrote, as that wrote it."),
             "occurred_at",
@@ -390,7 +392,7 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> 
     parameters=(
         *_WHICH,
         parameters.query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
-        parameters.query("limit", {**schemas.LIMIT, "description": "Events at most."}),
+        parameters.query("limit", {**schemas.LIMIT, "description": "Largest number of events."}),
     ),
     gives=EVENT_PAGE,
     fails=(NOT_FOUND,),
@@ -398,7 +400,7 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> 
 def read_aggregate_events(aggregates: Aggregates, request: Request, asked: QueryString) -> Response:
     """Read a page of an aggregate's events.
 
-    A page ends at its limit or at 4 MB, and says where to go on.
+    A page ends at its limit or at 4 MB. Its `next` is where the following page begins.
     """
     aggregate = aggregate_of(aggregates.types, request)
     start, limit = asked.whole("from") or 1, asked.limit()

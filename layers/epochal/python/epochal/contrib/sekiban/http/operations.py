@@ -140,7 +140,7 @@ _STATES: Final[Members] = {
     "stateUrl": schemas.record(
         {
             "url": schemas.text("Where to get it, without further credentials.", format="uri"),
-            "expiresIn": schemas.whole("Seconds for which the URL works."),
+            "expiresIn": schemas.whole("Number of seconds for which the URL is valid."),
             "bytes": schemas.whole("Size of the content, compressed."),
             "encoding": {"const": "gzip", "description": "How the content encodes the state."},
         },
@@ -155,7 +155,7 @@ VERSIONS_SHOWN: Final = Shown(
         "versions": schemas.array(
             schemas.ref("ProjectionVersion"), "In the order of text, without their states."
         ),
-        "next": schemas.or_null(VERSION, "`from` of the page that goes on; null where there is none."),
+        "next": schemas.or_null(VERSION, "`from` of the next page; null if there is none."),
     },
 )
 STATE: Final = Shown(
@@ -314,7 +314,7 @@ def read_projection_state(projections: Projections, request: Request, _: QuerySt
 @operation(
     parameters=(
         _NAME,
-        parameters.query("from", schemas.text("`next` of the page before.")),
+        parameters.query("from", schemas.text("`next` of the previous page.")),
         parameters.query("limit", schemas.whole("Versions at most.", 1, MAX_VERSIONS, default=VERSIONS)),
     ),
     gives=VERSIONS_SHOWN,

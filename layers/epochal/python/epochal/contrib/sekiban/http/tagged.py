@@ -84,7 +84,7 @@ def opened(deployment: Deployment, _store: str) -> Tagged:
     fails=(problems.CONDITION_FAILED,),
 )
 def append_tagged(on: Tagged, request: Request, _: QueryString) -> Response:
-    """Append tagged events, unless what they were decided on has changed.
+    """Append tagged events on a condition.
 
     As `POST /events` does, to Sekiban's tables.
     """
