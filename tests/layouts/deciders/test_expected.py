@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 import pytest
 
@@ -160,6 +161,13 @@ def test_the_state_as_of_a_moment_is_that_of_the_events_up_to_the_last_that_had_
     assert deciders.query("Tally-1", total, as_of=at("2026-10-31T00:00:00Z")) == 0
     assert deciders.query("Tally-1", total, as_of=at("2027-01-01T00:00:00Z")) == 10
     assert deciders.query("Tally-2", total, as_of=at(DAYS[0])) == 0
+    assert [deciders.query("Tally-1", total, as_of=day) for day in DAYS] == found
+    assert [deciders.query("Tally-1", total, as_of=datetime.fromisoformat(day)) for day in DAYS] == found
+    for naive in (DAYS[0].removesuffix("Z"), datetime.fromisoformat(DAYS[0]).replace(tzinfo=None)):
+        with pytest.raises(InvalidInput, match="as_of: must .*time zone"):
+            deciders.query("Tally-1", total, as_of=naive)
+    with pytest.raises(InvalidInput, match="as_of: must be an ISO 8601"):
+        deciders.query("Tally-1", total, as_of="yesterday")
 
 
 def test_a_state_whose_events_are_gone_or_were_never_stored_is_not_made_up() -> None:

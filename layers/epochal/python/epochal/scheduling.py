@@ -34,7 +34,7 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Body, Claim, content_of
 from epochal.model.events import Event, Recorded, check_event
 from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_whole
-from epochal.model.moments import PER_SECOND, Ticks, format_ticks, parse_time, read_moment, time_or_now
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, parse_time, read_zoned_moment, time_or_now
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_FIRED, TIMER_SET, TIMERS, no_step
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
 from epochal.model.timers import Later
@@ -51,7 +51,6 @@ NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,128}"
 """The pattern of a timer's name: the characters of stream names."""
 
 _NAME: Final = re.compile(NAME, re.ASCII)
-_ZONE: Final = re.compile(r"[tT ].*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
 _MAX_SECONDS: Final = MAX_DAYS * 24 * 60 * 60
 
 At = timedelta | datetime | str
@@ -447,11 +446,8 @@ def _when(at: At) -> dict[str, object]:
         InvalidInput: the time has no zone, or is beyond the limits.
     """
     if not isinstance(at, timedelta):
-        if isinstance(at, str) and not _ZONE.search(at):
-            parse_time(at, "at")  # what is no time is not told to have a zone
-            raise InvalidInput("at", "must have a time zone: 2026-06-01T09:00:00Z, or +02:00 at its end")
         try:
-            return {"due": format_ticks(read_moment(at, "at"))}
+            return {"due": format_ticks(read_zoned_moment(at, "at"))}
         except OverflowError as error:
             raise InvalidInput("at", "must lie in the years 1 to 9999 UTC") from error
     if not 0 <= at.total_seconds() <= _MAX_SECONDS:

@@ -32,7 +32,7 @@ from epochal.deciders.snapshot_marks import (
     without_mark,
 )
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
-from epochal.index.checkpoints import Moment
+from epochal.index.checkpoints import AsOf
 from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
@@ -163,7 +163,7 @@ class Folder(Generic[S, E]):
             raise StreamDeleted(stream, written.version)
         return self._at(head, written.first, written.version)
 
-    def as_of(self, stream: str, when: int | Moment) -> S:
+    def as_of(self, stream: str, when: AsOf) -> S:
         """Return the state of a stream at an earlier version or moment.
 
         At a moment, it is the state after the last event that happened by then.

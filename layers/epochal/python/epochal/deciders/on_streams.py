@@ -50,7 +50,7 @@ from epochal.deciders.loop import (
 from epochal.deciders.projections import Projection
 from epochal.deciders.snapshot_marks import marked
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
-from epochal.index.checkpoints import Moment
+from epochal.index.checkpoints import AsOf
 from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.outcomes import refusing_head
 from epochal.layout.streams import Also, Head, Known
@@ -324,7 +324,7 @@ class Deciders(Generic[C, S, E]):
         projection: Callable[[S], R],
         *,
         load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
-        as_of: int | Moment | None = None,
+        as_of: AsOf | None = None,
     ) -> R:
         """Return a view of the stream's state, latest or as of a version or moment.
 
@@ -333,8 +333,9 @@ class Deciders(Generic[C, S, E]):
         Args:
             projection: converts the state into the view.
             load: how the latest state is loaded.
-            as_of: a version, for the state of the events before that index; or a moment (`epochal.at`), for the state
-                of those up to the last one that happened by then. Either is read from the store. None is the latest.
+            as_of: a version, for the state of the events before that index; or a moment, a datetime with a time zone or
+                ISO 8601 text, for the state of those up to the last one that happened by then. Either is read from the
+                store. None is the latest.
 
         Raises:
             InvalidInput: the stream has not come so far, or the strategy stores no events.

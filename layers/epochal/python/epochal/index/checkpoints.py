@@ -15,7 +15,7 @@ from typing import Final, Literal
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
-from epochal.model.moments import Ticks, format_ticks, parse_time, read_moment
+from epochal.model.moments import Ticks, format_ticks, parse_time, read_moment, read_zoned_moment
 from epochal.model.stream_names import StreamName
 from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, Key, number, text
@@ -202,6 +202,15 @@ def at(moment: datetime | str) -> Moment:
         InvalidInput: it is neither.
     """
     return Moment(read_moment(moment, "at"))
+
+
+AsOf = int | Moment | datetime | str
+"""A version of a stream, or a moment: `at(…)`, a datetime with a time zone, or ISO 8601 text."""
+
+
+def as_of_moment(as_of: AsOf) -> int | Moment:
+    """Return a version as it is, and a moment as a `Moment`; raise `InvalidInput` for a time without a zone."""
+    return Moment(read_zoned_moment(as_of, "as_of")) if isinstance(as_of, datetime | str) else as_of
 
 
 FeedStart = Checkpoint | Moment | Literal["beginning", "tail"]

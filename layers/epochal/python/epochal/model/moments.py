@@ -50,6 +50,21 @@ def read_moment(moment: datetime | str, field: str) -> Ticks:
     return Ticks((moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000))
 
 
+_ZONED: Final = re.compile(r"[tT ].*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
+
+
+def read_zoned_moment(moment: datetime | str, field: str) -> Ticks:
+    """Convert a datetime or ISO 8601 text into ticks; both must have a time zone.
+
+    Raises:
+        InvalidInput: `field` is neither, or has no time zone.
+    """
+    ticks = read_moment(moment, field)
+    if isinstance(moment, str) and not _ZONED.search(moment):
+        raise InvalidInput(field, "must have a time zone: 2026-06-01T09:00:00Z, or +02:00 at its end")
+    return ticks
+
+
 def unix_seconds(ticks: Ticks) -> int:
     """Convert ticks into whole seconds since 1970, the unit of TTL attributes."""
     return (ticks - _UNIX_EPOCH_TICKS) // PER_SECOND

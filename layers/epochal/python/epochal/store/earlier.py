@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from epochal.errors import EventsPruned, InvalidInput
-from epochal.index.checkpoints import Moment
+from epochal.index.checkpoints import AsOf, Moment, as_of_moment
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import Recorded
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epochal.store.streams import Streams
 
 
-def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fetch: bool) -> StreamState:
+def state_at(store: Streams, head: Head, since: int, as_of: AsOf, *, fetch: bool) -> StreamState:
     """Return the state of a stream at an earlier version or moment, with the events from `since` on.
 
     Args:
@@ -48,7 +48,7 @@ def state_at(store: Streams, head: Head, since: int, as_of: int | Moment, *, fet
     )
 
 
-def version_at(reader: Reader, stream: str, head: Head | None, as_of: int | Moment) -> int:
+def version_at(reader: Reader, stream: str, head: Head | None, as_of: AsOf) -> int:
     """Return the version that a stream had at a moment, or check a version that is given.
 
     The version at a moment is that after the last event that happened at the moment or before; 0 if there is none.
@@ -56,6 +56,7 @@ def version_at(reader: Reader, stream: str, head: Head | None, as_of: int | Mome
     Raises:
         InvalidInput: `as_of` is neither a moment nor a version, or is a version beyond the end.
     """
+    as_of = as_of_moment(as_of)
     if not isinstance(as_of, Moment):
         must_be_whole(as_of, "as_of", 0)
         if as_of > (0 if head is None else head.version):

@@ -63,7 +63,7 @@ from epochal.store.encoding import (
 from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selection, StreamState, check_range
 
 if TYPE_CHECKING:
-    from epochal.index.checkpoints import Moment
+    from epochal.index.checkpoints import AsOf
     from epochal.layout.decision_keys import DecisionKey
     from epochal.model.tag_answers import Takes
     from epochal.model.tags import Query
@@ -277,7 +277,7 @@ class Streams:
         stream: str,
         *,
         since: int | None = None,
-        as_of: int | Moment | None = None,
+        as_of: AsOf | None = None,
         refused: Conflict | None = None,
         fetch: bool = True,
     ) -> StreamState | None:
@@ -288,9 +288,10 @@ class Streams:
         With `since=0` all events are included: of a short stream in the same request.
 
         Args:
-            as_of: version or moment (`epochal.at`) whose state is returned. The state at a moment ends with the last
-                event that happened by then. All its events are included, or those from `since` on; unfolds only if
-                they are from then. An append that expects its token gets a conflict, unless it is the current state.
+            as_of: version or moment whose state is returned: a number, a datetime with a time zone, or ISO 8601 text.
+                The state at a moment ends with the last event that happened by then. All its events are included, or
+                those from `since` on; unfolds only if they are from then. An append that expects its token gets a
+                conflict, unless it is the current state.
             since: index from which on events are included: those that are missing in a state folded before.
             refused: conflict of an append on an earlier state. The head that came with the conflict is not read again.
                 From the second refusal in a row on the load waits, as deciders do, so that writers give way; from the
