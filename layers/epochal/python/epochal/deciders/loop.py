@@ -217,17 +217,22 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
     def _run(self, attempts: int) -> tuple[R, T]:
         """Load, decide and append until a decision is stored, or the attempts are used up."""
         driver, attempt = self.driver, 0
+        # 1. Load the state. If an earlier call with the key has stored the decision, step 6 answers.
         base = self.load()
         while not isinstance(base, Earlier):
+            # 2. Decide. If nothing is to be stored, and the state may be old, compare it with the store first.
             plan = self._plan(base)
             if plan is None:
                 base = self.confirm(base)
                 continue
+            # 3. Return the state if nothing is to be stored.
             if not plan.writes:
                 return self.unchanged(base, plan)
+            # 4. Append on exactly the state that was decided on, and return the outcome.
             attempt += 1
             since = driver.clock()
             answer = self.append(base, plan, since)
+            # 5. If another writer was faster, decide again on the newer state: go to step 2.
             if isinstance(answer, Moved):
                 if attempt == attempts:
                     raise Contended(answer.name, attempt)
@@ -236,6 +241,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
                 base = answer
             else:
                 return answer
+        # 6. Answer as the earlier call with the key was answered.
         return base.answer()
 
     def _plan(self, base: B) -> P | None:
