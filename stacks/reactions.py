@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from epochal import extensions
-from epochal.cdk.declared_reactions import Declared, Permission
+from epochal.cdk.declared_reactions import Declared, HandlerPermission
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
 from epochal.cdk.reaction import BATCH_SIZE, TIMEOUT_SECONDS, Reaction
 from epochal.cdk.stages import Stage
@@ -61,7 +61,7 @@ def _reaction(
     )
 
 
-def _statement(permission: Permission) -> iam.PolicyStatement:
+def _statement(permission: HandlerPermission) -> iam.PolicyStatement:
     """`${AWS::Region}` and its like stand for what they are where it is deployed."""
     resources = [Fn.sub(each) if "${" in each else each for each in permission.resources]
     return iam.PolicyStatement(actions=[*permission.actions], resources=resources)

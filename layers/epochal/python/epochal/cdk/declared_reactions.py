@@ -29,7 +29,7 @@ MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
+class HandlerPermission:
     """A permission of a reaction's handler besides reading events.
 
     Attributes:
@@ -54,7 +54,7 @@ def _an_environment(value: object) -> Mapping[str, str]:
     return variables
 
 
-def _a_permission(value: object) -> Permission:
+def _a_permission(value: object) -> HandlerPermission:
     """Parse one permission of a handler: an object with `actions` and `resources`.
 
     Raises:
@@ -66,7 +66,7 @@ def _a_permission(value: object) -> Permission:
     fields = parse_members(rules, value)
     if fields.keys() != rules.keys():
         raise wrong("an object with actions and resources", value)
-    return Permission(**fields)
+    return HandlerPermission(**fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Declared:
     batch_size: int | None = setting_field(None, a_number(1, 10))
     reserved_concurrency: int | None = setting_field(None, a_number(1, 100_000))
     environment: Mapping[str, str] = setting_field(NOTHING, _an_environment)
-    permissions: tuple[Permission, ...] = setting_field((), a_list(_a_permission))
+    permissions: tuple[HandlerPermission, ...] = setting_field((), a_list(_a_permission))
     read_models: tuple[str, ...] = setting_field((), a_list(a_text(MODEL, "the name of a read model")))
     process: bool = setting_field(False, a_flag)
 

@@ -26,7 +26,7 @@ RUNBOOK: Final = (LAGS, SET_ASIDE, BLOCKED, PARKED, BEHIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class KnownProblem:
     """Something that waits for an operator.
 
     Attributes:
@@ -53,7 +53,7 @@ def problems_of(
     oldest: Mapping[str, float | None],
     late: float | None,
     aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]],
-) -> list[Problem]:
+) -> list[KnownProblem]:
     """Return the problems of a store, the gravest first.
 
     Args:
@@ -75,11 +75,11 @@ def problems_of(
     ]
 
 
-def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iterator[Problem]:
+def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iterator[KnownProblem]:
     """Yield the layouts whose events do not come to the feed, or come late."""
     for layout, state in indexer.items():
         if state.failure or state.missing:
-            yield Problem(
+            yield KnownProblem(
                 text=f"The indexer of {layout} adds no events: {state.failure or state.missing}",
                 remedy="Until it works, the feed gets nothing new. Changes are kept for 24 hours.",
                 command="epochal index status",
@@ -87,7 +87,7 @@ def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iter
                 runbook=LAGS,
             )
     if late is not None and late > LATE_SECONDS:
-        yield Problem(
+        yield KnownProblem(
             text=f"The newest events came to the feed {ago(late)} after their append",
             remedy="The indexer is slow, is throttled, or was stopped.",
             command="epochal index status",
@@ -96,13 +96,13 @@ def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iter
         )
 
 
-def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]) -> Iterator[Problem]:
+def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]) -> Iterator[KnownProblem]:
     """Yield the layouts of which the indexer has set records aside."""
     for layout, (notes, waiting) in aside.items():
         if notes and (waiting is None or waiting):
             count = "Many records" if waiting is None else quantity(len(waiting), "record")
             verb = "was" if waiting is not None and len(waiting) == 1 else "were"
-            yield Problem(
+            yield KnownProblem(
                 text=f"{count} {verb} set aside by the indexer of {layout}",
                 remedy="Repair the item that it could not read, and have the record indexed again.",
                 command="epochal index poison list",
@@ -111,11 +111,11 @@ def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]
             )
 
 
-def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[Problem]:
+def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProblem]:
     """Yield why a group handles nothing, or not everything."""
     blocked = [run for group in standings for run in group.blocked]
     if blocked:
-        yield Problem(
+        yield KnownProblem(
             text=f"{name} makes no progress: {max(blocked, key=lambda run: run.last).words}",
             remedy="Mend the cause, and deploy: it goes on by itself.",
             command=f"epochal groups show {name}",
@@ -124,7 +124,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[Problem]:
             runbook=BLOCKED,
         )
     if any(group.behind is None for group in standings):
-        yield Problem(
+        yield KnownProblem(
             text=f"{name} has a checkpoint of another index",
             remedy="Reset it to a place in this index.",
             command=f"epochal groups reset {name} --to beginning",
@@ -132,7 +132,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[Problem]:
             group=name,
         )
     if parked := sum(group.parked for group in standings):
-        yield Problem(
+        yield KnownProblem(
             text=f"{name} has parked {quantity(parked, 'stream')}",
             remedy="Mend the cause, deploy, and replay them; give up what can never be handled.",
             command=f"epochal parked list {name}",
@@ -141,7 +141,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[Problem]:
             runbook=PARKED,
         )
     if paused := min((group.paused for group in standings if group.paused), default=""):
-        yield Problem(
+        yield KnownProblem(
             text=f"{name} is paused since {paused}",
             remedy="It handles nothing until somebody resumes it.",
             command=f"epochal groups resume {name}",
@@ -150,11 +150,11 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[Problem]:
         )
 
 
-def _of_lag(name: str, standings: list[GroupStanding], oldest: float | None) -> Iterator[Problem]:
+def _of_lag(name: str, standings: list[GroupStanding], oldest: float | None) -> Iterator[KnownProblem]:
     """Yield a group that is late though nothing else is known to stop it."""
     stopped = any(group.blocked or group.paused or group.behind is None for group in standings)
     if oldest is not None and oldest > LATE_SECONDS and not stopped:
-        yield Problem(
+        yield KnownProblem(
             text=f"{name} has not handled events that came {ago(oldest)} ago",
             remedy="A new reaction reads the whole feed first. Otherwise its function fails, or is not called.",
             command=f"epochal groups show {name}",
