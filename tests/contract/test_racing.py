@@ -12,7 +12,8 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.on_streams import Decider, Deciders, Transacted
+from epochal.deciders.on_streams import Decider, Deciders
+from epochal.deciders.stream_decisions import Transacted
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome

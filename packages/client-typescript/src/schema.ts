@@ -1977,7 +1977,7 @@ export interface operations {
                 direction?: "forward" | "backward";
                 /** @description Only streams whose names begin with this text. */
                 prefix?: string;
-                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be a declared type of aggregates. */
+                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be one that the deployment declares. */
                 category?: string[];
             };
             header?: never;
@@ -2551,7 +2551,7 @@ export interface operations {
                 limit?: number;
                 /** @description Whether items include the bodies of their events. */
                 data?: boolean;
-                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be a declared type of aggregates. */
+                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be one that the deployment declares. */
                 category?: string[];
             };
             header?: never;
@@ -2671,7 +2671,7 @@ export interface operations {
                 data?: boolean;
                 /** @description Whether to include items that report removed events, at the place of their removal: of the type `$pruned`, `$emptied` (all events and the state were removed and the stream continues) or `$deleted`. */
                 removals?: boolean;
-                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be a declared type of aggregates. */
+                /** @description Only streams of this category. May be given several times. For tagged events below `/events`, the category is `$tag-` followed by their group. Any other category with a `-` must be one that the deployment declares. */
                 category?: string[];
                 /** @description Seconds to wait at the tail for new events. The deployment may set a lower maximum. */
                 wait?: number;

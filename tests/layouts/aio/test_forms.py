@@ -67,7 +67,8 @@ OF_LAYOUTS: Final = {
 PAGES: Final = {
     "beginning",
     "verify_seals",
-    "sealed",
+    "opening",
+    "seal_position",
     "checked",
     "condition",
     "counts",

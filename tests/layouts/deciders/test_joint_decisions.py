@@ -11,7 +11,8 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
-from epochal.deciders.on_streams import Transacted, handle_all
+from epochal.deciders.on_streams import handle_all
+from epochal.deciders.stream_decisions import Transacted
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Capacity, Conflict, Outcome, StreamAppend, Token

@@ -14,7 +14,8 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.access import custom
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
-from epochal.deciders.on_streams import AllTransacted, Transacted, handle_all
+from epochal.deciders.on_streams import handle_all
+from epochal.deciders.stream_decisions import AllTransacted, Transacted
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied
 from epochal.model.events import Event, Unfold

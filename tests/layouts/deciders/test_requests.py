@@ -13,7 +13,7 @@ from epochal.deciders.access import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, cus
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ASSUME_EMPTY, AllowStale
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.model.versions import Capacity
+from epochal.model.versions import Capacity, Token
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.plan.values import item_size
@@ -287,7 +287,7 @@ def test_nothing_decided_is_nothing_written() -> None:
     for access in STRATEGIES.values():
         outcome = store.tallies(access).handle(S, decide=clear)
         assert outcome.events == ()
-        assert (outcome.token, outcome.version) == (None, 0)
+        assert (outcome.token, outcome.version) == (Token(version=0), 0)
         assert store.requests() == ["Get"]
     assert store.others.load(S) is None
 

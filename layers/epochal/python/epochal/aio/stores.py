@@ -19,7 +19,8 @@ from epochal.deciders.loading import REQUIRE_LOAD
 from epochal.deciders.loop import ATTEMPTS
 from epochal.deciders.model_snapshots import ModelSnapshots
 from epochal.deciders.on_queries import Decisions
-from epochal.deciders.on_streams import Decider, Deciders, Party
+from epochal.deciders.on_streams import Decider, Deciders
+from epochal.deciders.stream_decisions import Party
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
 from epochal.dynamo.interpreter import carrier_interpreter, place_of
@@ -45,8 +46,8 @@ from epochal.store.tagged import TaggedStore
 if TYPE_CHECKING:
     from epochal.deciders.loading import AllowStale, Load
     from epochal.deciders.loop import Answer
-    from epochal.deciders.on_streams import Transacted
     from epochal.deciders.projections import Projection
+    from epochal.deciders.stream_decisions import Transacted
     from epochal.read_models.keys import SecondaryKey
 
 

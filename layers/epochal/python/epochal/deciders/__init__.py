@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from epochal.deciders.on_queries import Decided as Decided
     from epochal.deciders.on_queries import Decisions as Decisions
     from epochal.deciders.on_queries import Model as Model
-    from epochal.deciders.on_streams import AllTransacted as AllTransacted
     from epochal.deciders.on_streams import Decider as Decider
     from epochal.deciders.on_streams import Deciders as Deciders
-    from epochal.deciders.on_streams import Party as Party
-    from epochal.deciders.on_streams import Transacted as Transacted
     from epochal.deciders.on_streams import handle_all as handle_all
     from epochal.deciders.projections import Projection as Projection
     from epochal.deciders.projections import projection as projection
+    from epochal.deciders.stream_decisions import AllTransacted as AllTransacted
+    from epochal.deciders.stream_decisions import Party as Party
+    from epochal.deciders.stream_decisions import Transacted as Transacted
     from epochal.deciders.upcasting import Change as Change
     from epochal.deciders.upcasting import Upcast as Upcast
     from epochal.deciders.upcasting import upcast as upcast

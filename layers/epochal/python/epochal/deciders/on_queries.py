@@ -24,8 +24,8 @@ from epochal.deciders.loop import (
     without_result,
 )
 from epochal.deciders.model_snapshots import ModelSnapshots
-from epochal.deciders.on_streams import encode_event
 from epochal.deciders.projections import Projection
+from epochal.deciders.stream_decisions import encode_event
 from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.queries import IdTaken
 from epochal.lazy_dataclasses import dataclass, field, replace

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from epochal.deciders.folding import Loaded
 from epochal.deciders.loop import Earlier, Moved
 from epochal.deciders.on_queries import Decisions, Model, catch_up, with_newer_events
-from epochal.deciders.on_streams import DecisionBase, OnStreams
 from epochal.deciders.projections import Projection
+from epochal.deciders.stream_decisions import DecisionBase, OnStreams
 from epochal.errors import ConditionUnmet
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace

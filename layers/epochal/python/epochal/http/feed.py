@@ -91,7 +91,7 @@ CATEGORIES: Final = parameters.query(
         "items": CATEGORY_NAME,
         "description": "Only streams of this category. May be given several times. For tagged events below "
         "`/events`, the category is `$tag-` followed by their group. Any other category with a `-` "
-        "must be a declared type of aggregates.",
+        "must be one that the deployment declares.",
     },
 )
 

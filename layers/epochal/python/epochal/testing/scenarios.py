@@ -24,8 +24,9 @@ from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.loop import is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions
-from epochal.deciders.on_streams import Decider, encode_event
+from epochal.deciders.on_streams import Decider
 from epochal.deciders.projections import Projection
+from epochal.deciders.stream_decisions import encode_event
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded, check_event
 from epochal.model.moments import Ticks, format_ticks, read_moment

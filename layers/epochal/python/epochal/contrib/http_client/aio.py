@@ -32,7 +32,7 @@ with brought_by("async", "asynchronous stores", "aiohttp", "yarl"):
 
 if TYPE_CHECKING:
     from epochal.deciders.loop import Answer
-    from epochal.deciders.on_streams import Transacted
+    from epochal.deciders.stream_decisions import Transacted
 
 C = TypeVar("C")
 S = TypeVar("S")

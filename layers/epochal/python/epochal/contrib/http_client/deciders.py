@@ -15,13 +15,8 @@ from typing import Any, Final, Generic, Literal, TypeVar, overload
 from epochal.contrib.http_client.streams import HttpStreams
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loop import ATTEMPTS, Answer, decision_of, untagged
-from epochal.deciders.on_streams import (
-    NO_COMMAND,
-    Decider,
-    Transacted,
-    decision_function,
-    encode_event,
-)
+from epochal.deciders.on_streams import NO_COMMAND, Decider, decision_function
+from epochal.deciders.stream_decisions import Transacted, encode_event
 from epochal.errors import Contended, InvalidInput, StreamDeleted
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_whole

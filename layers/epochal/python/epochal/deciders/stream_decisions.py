@@ -1,0 +1,478 @@
+"""A decision on the state of one stream or of several, stored in one or several of them at once.
+
+Decisions are made in the loop of `epochal.deciders.loop`. On streams, its steps are:
+
+    load          from the head, one request, which may lag; or from the cache, none; or assumed empty, none
+    append        on exactly the head that the state was made from, one request
+     └ stored     the state goes into the cache with the token that the append returned
+
+A decision on several streams is made on what all of them were at one moment, including those that are only read.
+Otherwise two decisions that each write a stream which the other only reads could both be stored, though neither was
+made after the other (write skew). So the append writes to the streams that get events, on condition that the others are
+still as they were read. A decision that stores nothing, or an error, is answered once a read of all heads together has
+shown that the streams were so at one moment. If streams have moved, only their states are made again, and only they are
+read again after a long pause: the reads of eight writers drift apart.
+
+Under an idempotency key the append is applied once, and nothing is decided on a state that may include it
+(`layout.once`):
+
+    before deciding   the key's record is written in one request; if it exists, the append is searched for in the stream
+    append found      the call is answered with the events as they are stored, and the state that they were decided on
+    not found         as above; the append is also searched for in each newer head on which the decision is made again
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.folding import Loaded
+from epochal.deciders.loading import AllowStale, Load
+from epochal.deciders.loop import (
+    Decision,
+    DecisionSource,
+    Earlier,
+    Moved,
+    decision_of,
+    is_tagged,
+    is_timer,
+    pair_of,
+    untagged,
+)
+from epochal.deciders.snapshot_marks import marked
+from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.layout.decision_keys import DecisionKey
+from epochal.layout.outcomes import refusing_head
+from epochal.layout.streams import Also, Head, Known
+from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.events import Event, Unfold
+from epochal.model.kinds import must_be
+from epochal.model.plain_functions import must_be_done
+from epochal.model.timers import Later
+from epochal.model.versions import (
+    ANY,
+    NO_EVENTS,
+    NO_STREAM,
+    NOTHING,
+    Appended,
+    Capacity,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    StreamAppend,
+    Token,
+    Undetermined,
+    check_expected,
+    meets,
+)
+from epochal.store.answers import token_of
+from epochal.store.driver import Driver
+from epochal.store.outcomes import append_error
+from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from epochal.deciders.on_streams import Deciders
+
+S = TypeVar("S")
+E = TypeVar("E")
+R = TypeVar("R")
+T = TypeVar("T")
+
+NEEDS_EVENTS: Final = (
+    "needs events that make the state: once unfolds are replaced, nothing tells what was decided"
+)
+"""Rule of the access strategy of decisions under an idempotency key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transacted(Generic[S, E]):
+    """The outcome of a transaction on a stream.
+
+    Attributes:
+        state: state after the decision.
+        events: events that were decided, without timers; if there are neither, nothing was written.
+        token: token of the stream afterwards, for its ETag or an append of your own; a bare version 0 if there is no
+            stream.
+        replayed: whether an earlier call with the idempotency key appended them.
+        capacity: what the transaction consumed, loads and refused appends included.
+    """
+
+    state: S
+    events: tuple[E, ...]
+    token: Token
+    replayed: bool = field(default=False, compare=False)
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+    @property
+    def version(self) -> int:
+        """The stream's next index."""
+        return self.token.version
+
+    @property
+    def expected(self) -> ExpectedVersion:
+        """The expectation for a further write on exactly this state: the token, or that there is no stream."""
+        return NO_STREAM if self.token.etag is None else self.token
+
+
+# No slots, as above.
+@dataclass(frozen=True, kw_only=True)
+class Party(Generic[S, E]):
+    """A stream, and the deciders whose rules its state is made by; made by `Deciders.on`.
+
+    Attributes:
+        deciders: the deciders.
+        stream: name of the stream.
+        expected: what the stream must be when it is decided on.
+    """
+
+    deciders: Deciders[Any, S, E]
+    stream: str
+    expected: ExpectedVersion = ANY
+
+    def __post_init__(self) -> None:
+        check_expected(self.expected)
+
+
+# No slots, as above.
+@dataclass(frozen=True, kw_only=True)
+class AllTransacted(Generic[T]):
+    """The outcome of a joint decision on several streams.
+
+    Attributes:
+        parties: outcome of each party, in their order.
+        capacity: what all of it consumed.
+    """
+
+    parties: T
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPlan:
+    """What a decision on the state `base` of a stream stores there, and the state after it."""
+
+    base: Loaded[Any]
+    state: Any
+    events: tuple[Any, ...] = ()
+    append: StreamAppend | None = None
+    also: Also = ()
+
+    def outcome(self, token: Token | None) -> Transacted[Any, Any]:
+        """Return the outcome of the stream's part once it is stored."""
+        return Transacted(state=self.state, events=self.events, token=token or NO_EVENTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plans(Generic[R]):
+    """The plan of each stream, or the error that the decision raised.
+
+    Attributes:
+        result: what the function returned besides its events.
+        streams: plans by stream.
+        rests: whether the decision depends on all streams, whether anything is stored or not.
+        fault: the error that it raised.
+    """
+
+    result: R
+    streams: Mapping[str, StreamPlan]
+    rests: bool
+    fault: Exception | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether the store must be asked if the streams are as they were read."""
+        return self.rests or any(plan.append for plan in self.streams.values())
+
+
+_All = AllTransacted[tuple[Transacted[Any, Any], ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionBase:
+    """The states of streams on which a decision is made, and what else it is made on.
+
+    Attributes:
+        loaded: states of the streams.
+        model: states of projections, if the decision is on those too (`given`).
+        confirmed: whether the store has shown all of it in this call, at one moment.
+    """
+
+    loaded: tuple[Loaded[Any], ...]
+    model: Any = None
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
+    """A decision on streams.
+
+    Attributes:
+        decision: answers with the events of each party; with those of its own stream where that is the only one.
+        key: of that stream alone, where it is; else of all streams together.
+        answers: an answer of `decision` is wanted, of an earlier call too.
+        joint: an answer is for each party, and rests on all of them.
+    """
+
+    parties: tuple[Party[Any, Any], ...]
+    streams: Streams
+    decision: Callable[..., tuple[R, Sequence[Any]]]
+    how: Load | AllowStale
+    key: DecisionKey | str | None = None
+    answers: bool = False
+    joint: bool = False
+
+    @property
+    def driver(self) -> Driver:
+        """Driver of the streams."""
+        return self.streams.driver
+
+    @property
+    def about(self) -> object:
+        """The stream, of a decision on one; None for a joint one."""
+        return None if self.joint else self.parties[0].stream
+
+    def over(self, driver: Driver) -> Self:
+        """Return the same source with all requests of its deciders through another driver."""
+        streams = self.streams.on(driver)
+        parties = [
+            replace(party, deciders=replace(party.deciders, streams=streams)) for party in self.parties
+        ]
+        return replace(self, streams=streams, parties=tuple(parties))
+
+    def load(self) -> DecisionBase | Earlier[R, _All]:
+        """Load the state of each stream, then look up the key."""
+        return self._free([party.deciders.loader.load(party.stream, self.how) for party in self.parties])
+
+    def confirmed(self, base: DecisionBase) -> bool:
+        """Return whether a single stream was read; for several, the append finds out."""
+        return self.joint or base.loaded[0].confirmed
+
+    def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, _All]:
+        """Read the latest states from the store."""
+        loaded = [
+            party.deciders.loader.read(party.stream, state)
+            for party, state in zip(self.parties, base.loaded, strict=True)
+        ]
+        return self._free(loaded, base)
+
+    def plan(self, base: DecisionBase) -> Plans[R]:
+        """Let the function decide, and plan what each stream stores.
+
+        An error of a joint decision is kept: it stands only if all streams were as it saw them at one moment.
+        """
+        try:
+            for party, loaded in zip(self.parties, base.loaded, strict=True):
+                _check_is(party.stream, party.expected, token_of(loaded.known))
+            result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
+            streams = {
+                party.stream: _plan_stream(party, loaded, decision)
+                for party, loaded, decision in zip(self.parties, base.loaded, decisions, strict=True)
+            }
+        except Exception as fault:
+            if not self.joint:
+                raise
+            return Plans(result=cast("R", None), streams={}, rests=True, fault=fault)
+        return Plans(result=result, streams=streams, rests=self.joint)
+
+    def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
+        """Return the state that was read, with the stream's token."""
+        outcomes = (
+            stream_plan.outcome(token_of(stream_plan.base.known)) for stream_plan in plan.streams.values()
+        )
+        return plan.result, AllTransacted(parties=tuple(outcomes))
+
+    def append(
+        self, base: DecisionBase, plan: Plans[R], since: float
+    ) -> tuple[R, _All] | Earlier[R, _All] | Moved[DecisionBase, R, _All]:
+        """Append to the streams that get events, if all streams are as they were read.
+
+        Returns the outcome, an earlier call's answer, or which streams have moved.
+        """
+        appends = [stream.append for stream in plan.streams.values() if stream.append]
+        if self.key is not None and not all(append.events for append in appends):
+            raise InvalidInput("idempotency_key", NEEDS_EVENTS)
+        also = [write for stream in plan.streams.values() for write in stream.also]
+        outcome = self._append(base, appends, also)
+        if isinstance(outcome, Moved):
+            return outcome
+        if isinstance(outcome, Appended) and outcome.replayed:
+            return self._as_earlier(outcome.streams)
+        if not isinstance(outcome, Appended):
+            heads = _moved_heads(outcome)
+            return Moved(name=next(iter(heads)), onward=partial(self._onward, base, heads, since))
+        if plan.fault is not None:
+            raise plan.fault
+        outcomes = []
+        for party, stream_plan in zip(self.parties, plan.streams.values(), strict=True):
+            appended = outcome.streams.get(party.stream)
+            known: Known[Head] = stream_plan.base.known if appended is None else appended.token
+            loaded = replace(stream_plan.base, state=stream_plan.state, known=known)
+            party.deciders.loader.keep(party.stream, loaded, since)
+            outcomes.append(stream_plan.outcome(token_of(known)))
+        return plan.result, AllTransacted(parties=tuple(outcomes))
+
+    def _append(
+        self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
+    ) -> Outcome | Moved[DecisionBase, R, _All]:
+        """Send the append; return the outcome, with that of each stream."""
+        known = {party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)}
+        return self.streams.append_on(known, appends, key=self.key, also=also)
+
+    def _onward(
+        self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
+    ) -> DecisionBase | Earlier[R, _All]:
+        """Update the states of streams that have changed, from heads received or by reading them."""
+        loaded = list(base.loaded)
+        for place, party in enumerate(self.parties):
+            stream, loader = party.stream, party.deciders.loader
+            if stream in heads and newest:
+                loaded[place] = loader.make_state(stream, heads[stream], loaded[place], since)
+            elif stream in heads:
+                loaded[place] = loader.read(stream, loaded[place])
+        return self._free(loaded, base)
+
+    def _free(
+        self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
+    ) -> DecisionBase | Earlier[R, _All]:
+        """Return the states to decide on, or the answer of an earlier call under the key."""
+        if isinstance(self.key, str):
+            decision = self.streams.decided_all([party.stream for party in self.parties], self.key)
+            if decision is not None:
+                return self._as_earlier(decision.streams)
+        elif self.key is not None:
+            ((party,), (only,)) = self.parties, loaded
+            outcome = (
+                party.deciders.loader.begin_decision(self.key, only)
+                if before is None
+                else party.deciders.loader.resume_decision(self.key, before.loaded[0], only)
+            )
+            if isinstance(outcome, Appended):
+                return self._as_earlier({party.stream: outcome})
+            loaded = (outcome,)
+        return DecisionBase(loaded=tuple(loaded), model=None if before is None else before.model)
+
+    def _answer(self, states: Sequence[Any], model: Any = None) -> tuple[R, Sequence[Decision[None, Any]]]:
+        """Call the user's function, and return its result and its decision for each party."""
+        arguments = states if model is None else (*states, model.states)
+        result, answer = pair_of(self.decision(*arguments))
+        if not self.joint:
+            return result, (decision_of((None, answer)),)
+        must_be_done(answer, "decide")
+        must_be(Sequence, answer, "decide", "a function that answers with the events of each party")
+        if len(answer) != len(self.parties):
+            raise InvalidInput("decide", "must answer with the events of each party, in their order")
+        return result, [decision_of((None, events)) for events in answer]
+
+    def _earlier(self, written: Mapping[str, Appended]) -> tuple[R, _All]:
+        """Reconstruct the answer of an earlier call with the key from what it wrote."""
+        answers = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
+        outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in answers))
+        result = self._answer([state for state, _ in answers])[0] if self.answers else cast("R", None)
+        return result, outcome
+
+
+def _moved_heads(outcome: Conflict | Undetermined) -> dict[str, Head | None]:
+    """Return the heads of streams that have changed; raise if the decision cannot be made again."""
+    if isinstance(outcome, Undetermined):
+        stream, undetermined = next(iter(outcome.streams.items()))
+        raise OutcomeUndetermined(stream, undetermined.first)
+    heads: dict[str, Head | None] = {
+        stream: refusing_head(conflict) for stream, conflict in outcome.streams.items()
+    }
+    for stream, head in heads.items():
+        if head is not None and head.deleted:
+            raise StreamDeleted(stream, head.version)
+    return heads
+
+
+def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
+    """Raise `ConflictError` if the loaded state is not what the caller expects."""
+    if isinstance(expected, Token):
+        version, etag = (0, None) if token is None else (token.version, token.etag)
+        holds = version == expected.version and expected.etag in (None, etag)
+    else:
+        holds = meets(expected, None if token is None else token.version)
+    if not holds:
+        conflict = Conflict(version=0 if token is None else token.version, token=token)
+        raise append_error(stream, conflict, expected)
+
+
+def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
+    """Plan what a decision stores in one stream, and fold the state after it."""
+    if not decision.writes:
+        return StreamPlan(base=base, state=base.state)
+    deciders, state = party.deciders, base.state
+    events, unfolds = list[E | Later | Event](), None
+    decided = tuple(map(untagged, decision.events))
+    if decided:
+        state = deciders.loader.folder.fold(state, decided)
+        transmuted, unfolds = must_be_done(deciders.access.transmute(decided, state), "transmute")
+        originals = defaultdict[int, list[Any]](list)
+        for event in reversed(decision.events):
+            originals[id(untagged(event))].append(event)
+        events.extend(originals[id(event)].pop() if originals[id(event)] else event for event in transmuted)
+    events.extend(decision.timers)
+    if not events and unfolds is None:
+        if decision.also:
+            raise InvalidInput("also", "needs events to go with, of which transmute has left none")
+        return StreamPlan(base=base, state=base.state)
+    append = StreamAppend(
+        stream=party.stream,
+        events=[encode_event(deciders.codec, event) for event in events],
+        unfolds=None if unfolds is None else [_unfold(deciders, event) for event in unfolds],
+    )
+    return StreamPlan(base=base, state=state, events=decided, append=append, also=decision.also)
+
+
+def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, Transacted[S, E]]:
+    """Reconstruct the state on which an appended decision was made, and its outcome.
+
+    Args:
+        whole: whether that state is needed. Without it, the state after an append that is still the last is the
+            stream's: events that snapshots include may be pruned.
+    """
+    loader, stream, events = party.deciders.loader, party.stream, tuple[E, ...]()
+    if written.version == 0:
+        begun = loader.folder.begin()
+        return begun, Transacted(state=begun, events=(), token=NO_EVENTS, replayed=True)
+    latest = None if whole else loader.read(stream)
+    if latest is not None and latest.version == written.version:
+        before = state = latest.state
+        events = loader.folder.events(stream, written)
+    else:
+        before, events = loader.folder.replay(stream, written)
+        state = loader.folder.fold(before, events)
+    return before, Transacted(state=state, events=events, token=written.token, replayed=True)
+
+
+def encode_event(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
+    """Encode a part of a decision's answer as a plain event to append; without a codec it is encoded already."""
+    if isinstance(event, Later):
+        from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
+
+        inner = [encode_event(codec, inner_event) for inner_event in event.events]
+        return later(event.name, inner, at=event.at, tags=event.tags)
+    if codec is None or is_timer(event):
+        return replace(event, untagged=None) if is_tagged(event) else cast("Event", event)
+    encoded_event = must_be_done(codec.encode(untagged(event)), "encode")
+    # The decider's codec has the last word: it may seal what the one that tagged the event has not.
+    return (
+        replace(event, type=encoded_event.type, data=encoded_event.data, untagged=None)
+        if is_tagged(event)
+        else encoded_event
+    )
+
+
+def _unfold(deciders: Deciders[Any, Any, E], event: E) -> Unfold:
+    """Encode a state as an unfold with the mark of its snapshot."""
+    encoded_state = encode_event(deciders.codec, event)
+    mark = deciders.loader.folder.mark_of(encoded_state.type)
+    return Unfold(
+        type=encoded_state.type,
+        data=encoded_state.data,
+        meta=marked(encoded_state.meta, mark),
+        timestamp=encoded_state.timestamp,
+    )
