@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit
 
 from epochal.contrib.http_client.api import PATIENCE
-from epochal.contrib.http_client.api import Api as Client
+from epochal.contrib.http_client.api import ApiClient as Client
 from epochal.contrib.http_client.exchange import HttpAnswer, HttpRequest, Send
 from epochal.contrib.http_client.streams import HttpStreams
 from epochal.store.driver import Patience

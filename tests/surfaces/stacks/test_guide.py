@@ -218,8 +218,8 @@ def test_the_read_model_that_the_guide_declares_is_made_by_its_handler(
     names: dict[str, Any] = {"__name__": "handler"}
     exec(compile(blocks("py")[-1], "handler.py", "exec"), names)  # noqa: S102  the guide's own
     assert callable(names["handler"])
-    assert (names["counts"].table, names["counts"].name) == ("epochal-prod-read-models", "counts")
-    assert reaction.read_models == ("counts",)
+    assert (names["statuses"].table, names["statuses"].name) == ("epochal-prod-read-models", "statuses")
+    assert reaction.read_models == ("statuses",)
 
 
 def blocks(language: str) -> list[str]:

@@ -36,7 +36,7 @@ LATE: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """Something that was looked at.
 
     Attributes:
@@ -82,7 +82,7 @@ def doctor(store: OpenedStore) -> None:
         raise Unsound(f"of {quantity(len(checks), 'check')}, {wrong:,} found something wrong")
 
 
-def _tables(store: OpenedStore) -> Iterator[Check]:
+def _tables(store: OpenedStore) -> Iterator[DoctorCheck]:
     """Check every table that the store names."""
     dynamodb = store.client("dynamodb")
     for setting, kind in TABLES.values():
@@ -97,17 +97,17 @@ def _tables(store: OpenedStore) -> Iterator[Check]:
             continue
         status = described["TableStatus"]
         if status not in ("ACTIVE", "UPDATING"):
-            yield Check(
+            yield DoctorCheck(
                 subject=subject, text=status, remedy="Wait until it is ACTIVE, or deploy its stack again."
             )
         elif (what := differs(described, specs()[kind])) is not None:
             remedy = f"Name the right table, or deploy its stack again: a table of {kind} has other {what}."
-            yield Check(subject=subject, text=f"has the wrong {what}", remedy=remedy)
+            yield DoctorCheck(subject=subject, text=f"has the wrong {what}", remedy=remedy)
         else:
-            yield Check(subject=subject, text=status)
+            yield DoctorCheck(subject=subject, text=status)
 
 
-def _indexers(store: OpenedStore) -> Iterator[Check]:
+def _indexers(store: OpenedStore) -> Iterator[DoctorCheck]:
     """Check the indexer of each source that has ever had an event, and the records that it has set aside."""
     try:
         states = indexer_states(store.deployment, partial(store.client, "lambda"))
@@ -117,9 +117,9 @@ def _indexers(store: OpenedStore) -> Iterator[Check]:
         yield _not_known("indexer", error)
         return
     for source, state in states.items():
-        yield Check(subject=f"indexer of {source}", text=state.text, remedy=_remedy_of(state))
+        yield DoctorCheck(subject=f"indexer of {source}", text=state.text, remedy=_remedy_of(state))
     for source, count in waiting.items():
-        yield Check(
+        yield DoctorCheck(
             subject=f"indexer of {source}",
             text=f"{quantity(count, 'record')} set aside",
             remedy="`epochal index poison list` shows the causes; remove them, then `epochal index poison retry`.",
@@ -135,7 +135,7 @@ def _remedy_of(state: IndexerState) -> str:
     return "" if state.works else "Allow what the text names, or look at the log of the indexer."
 
 
-def _reactions(store: OpenedStore) -> Iterator[Check]:
+def _reactions(store: OpenedStore) -> Iterator[DoctorCheck]:
     """Check every reaction that few requests find."""
     try:
         names, complete = some_groups_of(store.feed.driver, store.feed.table)
@@ -147,10 +147,12 @@ def _reactions(store: OpenedStore) -> Iterator[Check]:
         return
     if not complete:
         text = "not all were looked for, since the index is large"
-        yield Check(subject="reactions", text=text, remedy="`epochal groups list` looks for all of them.")
+        yield DoctorCheck(
+            subject="reactions", text=text, remedy="`epochal groups list` looks for all of them."
+        )
 
 
-def _reaction(summary: GroupSummary) -> Iterator[Check]:
+def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
     """Check a reaction: one finding for each thing that is wrong, or one line if nothing is."""
     subject = f"reaction {summary.group}"
     seconds = max((figures.seconds for figures in summary.figures), default=0.0)
@@ -174,12 +176,12 @@ def _reaction(summary: GroupSummary) -> Iterator[Check]:
     }
     for remedy, text in findings.items():
         if text:
-            yield Check(subject=subject, text=text, remedy=remedy)
+            yield DoctorCheck(subject=subject, text=text, remedy=remedy)
     if not any(findings.values()):
-        yield Check(subject=subject, text=f"{quantity(summary.events or 0)} behind, nothing parked")
+        yield DoctorCheck(subject=subject, text=f"{quantity(summary.events or 0)} behind, nothing parked")
 
 
-def _not_known(subject: str, error: EpochalError) -> Check:
+def _not_known(subject: str, error: EpochalError) -> DoctorCheck:
     """Return the finding that something could not be looked at."""
     remedy = f"See {type(error).__name__} in docs/reference/errors.md."
-    return Check(subject=subject, text=str(error), remedy=remedy)
+    return DoctorCheck(subject=subject, text=str(error), remedy=remedy)

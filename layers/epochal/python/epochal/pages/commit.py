@@ -5,7 +5,7 @@
     record    is written for an id or a key
     also      are the program's writes to its own tables, and its conditions there
 
-A `Part` has the contents: of named streams, of tags, of both, or unfolds alone under a key. A single write is a
+A `CommitPart` has the contents: of named streams, of tags, of both, or unfolds alone under a key. A single write is a
 conditional write; several are a transaction. The reply is one of these:
 
     done          the commit is applied
@@ -111,7 +111,7 @@ class Commit:
     also: Sequence[TransactionWrite] = ()
 
 
-class Part(Protocol):
+class CommitPart(Protocol):
     """The contents of a commit, and the conditions that end it."""
 
     def batch(self, stream: str, writes: Writes) -> Packed:
@@ -147,7 +147,7 @@ class Ended:
     tries: Tries
 
 
-def run_commit(commit: Commit, part: Part) -> Steps[Ended]:
+def run_commit(commit: Commit, part: CommitPart) -> Steps[Ended]:
     """Commit to all streams or to none, and retry on the pages that come back, until the part ends it.
 
     If a condition of the program's own fails, the outcome is a conflict that is `unmet`.
@@ -256,7 +256,7 @@ def page_of(item: Item | None, table: str) -> Page | None:
 
 
 def _known_outcome(
-    part: Part, plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
+    part: CommitPart, plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
 ) -> Steps[Outcome | None]:
     """Return the outcome of a refused commit, as the pages or a record tell it; None if it was not applied."""
     match verdict:
@@ -274,7 +274,7 @@ def _operation(plan: Plan) -> TransactionWrite | Transact:
 
 
 def _plan(
-    commit: Commit, part: Part, heads: dict[str, Known[Page]], leaving: Container[str]
+    commit: Commit, part: CommitPart, heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
     """Plan the writes of one try on the last pages that are known.
 

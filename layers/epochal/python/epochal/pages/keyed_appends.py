@@ -25,7 +25,7 @@ from epochal.model.versions import (
 from epochal.pages.appending import append_on, is_new, outcome_after_refusal, outcome_under_key
 from epochal.pages.attempts import Blocked, head_from
 from epochal.pages.batch import Packed
-from epochal.pages.commit import Commit, Heads, Part, Tries, Writes, page_of, run_commit
+from epochal.pages.commit import Commit, CommitPart, Heads, Tries, Writes, page_of, run_commit
 from epochal.pages.evidence import KeyedAppend, Unknowable, was_applied
 from epochal.pages.items import Page
 from epochal.pages.reading import load_head
@@ -91,7 +91,7 @@ class PageAttempts:
         return isinstance(verdict, Unknowable)
 
 
-def commit_or_search(batch: Packed, commit: Commit, part: Part, *, repeatable: bool) -> Steps[Outcome]:
+def commit_or_search(batch: Packed, commit: Commit, part: CommitPart, *, repeatable: bool) -> Steps[Outcome]:
     """Commit a batch under a key that has no record of its outcome, or find the append in its stream.
 
     If the commit was refused, the stream is searched for an append under the key: by another process, or by a try whose

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import in_thread, iterates, reads, wait, writes
-from epochal.contrib.http_client.api import PATIENCE, Api, checked_url
+from epochal.contrib.http_client.api import PATIENCE, ApiClient, checked_url
 from epochal.contrib.http_client.carrier import ANSWER_SECONDS
 from epochal.contrib.http_client.credentials import sigv4
 from epochal.contrib.http_client.deciders import HttpDeciders
@@ -69,9 +69,9 @@ async def open_async_http_streams(
             timeout=seconds, auto_decompress=False, trust_env=True, connector=alone
         ) as once,
     ):
-        api = Api(
+        api = ApiClient(
             url=address,
-            send=AsyncCarrier(session=session, once=once),
+            send=AsyncHttpCarrier(session=session, once=once),
             auth=lambda request: in_thread(known, request),
             patience=patience,
             sleep=lambda seconds: wait(asyncio.sleep(seconds)),
@@ -80,7 +80,7 @@ async def open_async_http_streams(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsyncCarrier:
+class AsyncHttpCarrier:
     """Sends requests by aiohttp, each once, within what `bridge.run` runs.
 
     Attributes:

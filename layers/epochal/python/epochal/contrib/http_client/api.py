@@ -69,7 +69,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
+class ApiClient:
     """An HTTP API, and how it is reached.
 
     Attributes:

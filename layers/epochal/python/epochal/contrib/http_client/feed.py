@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from epochal.contrib.http_client.api import Api, Reply
+from epochal.contrib.http_client.api import ApiClient, Reply
 from epochal.contrib.http_client.problems import PREFIX
 from epochal.contrib.http_client.received import Omitted, recorded_event
 from epochal.errors import CorruptData, MissingBody
@@ -61,7 +61,7 @@ class HttpFeed:
         api: the API, and how it is reached.
     """
 
-    api: Api
+    api: ApiClient
 
     def partitions(self) -> tuple[PartitionTail, ...]:
         """List every partition with its tail."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal.contrib.http_client.api import PATIENCE, Api, checked_url
+from epochal.contrib.http_client.api import PATIENCE, ApiClient, checked_url
 from epochal.contrib.http_client.carrier import ANSWER_SECONDS, Carrier
 from epochal.contrib.http_client.credentials import sigv4
 from epochal.contrib.http_client.exchange import Auth
@@ -37,5 +37,5 @@ def open_http_streams(
     address = checked_url(url)
     must_be_seconds(answer_seconds, "answer_seconds")
     carrier = Carrier(address, answer_seconds)
-    api = Api(url=address, send=carrier, auth=sigv4() if auth is None else auth, patience=patience)
+    api = ApiClient(url=address, send=carrier, auth=sigv4() if auth is None else auth, patience=patience)
     return HttpStreams(api=api, connections=carrier)

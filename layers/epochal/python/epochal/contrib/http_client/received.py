@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode_inline
-from epochal.contrib.http_client.api import Api, Reply
+from epochal.contrib.http_client.api import ApiClient, Reply
 from epochal.contrib.http_client.exchange import HttpRequest
 from epochal.errors import CorruptData, MissingBody, Refused
 from epochal.http.bodies import CODINGS
@@ -48,7 +48,7 @@ class Omitted:
     event: Recorded
 
 
-def recorded_event(api: Api, shown: Mapping[str, Any]) -> Recorded | Omitted:
+def recorded_event(api: ApiClient, shown: Mapping[str, Any]) -> Recorded | Omitted:
     """Return an event of an answer, with bodies from the bucket fetched."""
     position = shown.get("position")
     omitted = shown.get("omitted", False)
@@ -69,7 +69,7 @@ def recorded_event(api: Api, shown: Mapping[str, Any]) -> Recorded | Omitted:
     return Omitted(event) if omitted else event
 
 
-def recorded_unfold(api: Api, shown: Mapping[str, Any]) -> RecordedUnfold | None:
+def recorded_unfold(api: ApiClient, shown: Mapping[str, Any]) -> RecordedUnfold | None:
     """Return an unfold of an answer; None where its bodies had no room there."""
     if shown.get("omitted", False):
         return None
@@ -82,7 +82,7 @@ def recorded_unfold(api: Api, shown: Mapping[str, Any]) -> RecordedUnfold | None
     )
 
 
-def _body(api: Api, shown: Mapping[str, Any], name: str) -> bytes:
+def _body(api: ApiClient, shown: Mapping[str, Any], name: str) -> bytes:
     """Return a body of an event or unfold: JSON, base64, a link that is followed, or none."""
     if name in shown:
         return json.dumps(shown[name])
@@ -92,7 +92,7 @@ def _body(api: Api, shown: Mapping[str, Any], name: str) -> bytes:
     return b"" if link is None else _fetched(api, link)
 
 
-def _fetched(api: Api, link: Mapping[str, Any]) -> bytes:
+def _fetched(api: ApiClient, link: Mapping[str, Any]) -> bytes:
     """Fetch a body from the bucket.
 
     Raises:
@@ -129,13 +129,13 @@ def token_of(shown: Mapping[str, Any]) -> Token | None:
     return None if text is None else parse_token(text, "token")
 
 
-def events_of(api: Api, shown: Iterable[Mapping[str, Any]]) -> tuple[Recorded, ...]:
+def events_of(api: ApiClient, shown: Iterable[Mapping[str, Any]]) -> tuple[Recorded, ...]:
     """Return events that stand in the way of an append; those without room have empty bodies."""
     events = (recorded_event(api, one) for one in shown)
     return tuple(event.event if isinstance(event, Omitted) else event for event in events)
 
 
-def outcome_of(api: Api, reply: Reply) -> Outcome:
+def outcome_of(api: ApiClient, reply: Reply) -> Outcome:
     """Return the outcome of an append to one stream, alone or among others.
 
     Raises:
@@ -157,7 +157,7 @@ def outcome_of(api: Api, reply: Reply) -> Outcome:
     return refused
 
 
-def outcome_of_all(api: Api, reply: Reply) -> Outcome:
+def outcome_of_all(api: ApiClient, reply: Reply) -> Outcome:
     """Return the outcome of an append to several streams.
 
     Raises:
@@ -185,7 +185,7 @@ def outcome_of_all(api: Api, reply: Reply) -> Outcome:
     return refused
 
 
-def refusal_of(api: Api, reply: Reply) -> Conflict | Undetermined | None:
+def refusal_of(api: ApiClient, reply: Reply) -> Conflict | Undetermined | None:
     """Return why an append was refused, or that its outcome is unknown; None where the answer is neither."""
     document = reply.document
     match reply.problem:

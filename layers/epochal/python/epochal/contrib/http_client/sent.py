@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from simplejson import RawJSON
 
 from epochal.codec import json
-from epochal.contrib.http_client.api import Api
+from epochal.contrib.http_client.api import ApiClient
 from epochal.contrib.http_client.exchange import HttpRequest
 from epochal.errors import Refused
 from epochal.http.bodies import json_text
@@ -99,7 +99,7 @@ def _body_member(name: str, body: Body) -> dict[str, Any]:
 
 
 def with_uploads(
-    api: Api, events: Sequence[Event], unfolds: Sequence[Unfold] | None
+    api: ApiClient, events: Sequence[Event], unfolds: Sequence[Unfold] | None
 ) -> tuple[Sequence[Event], Sequence[Unfold] | None]:
     """Upload the largest bodies until the rest fits a request; return events and unfolds with claims on them."""
     written: list[Event | Unfold] = [*events, *(unfolds or ())]
@@ -134,7 +134,7 @@ def _claimed(written: Sequence[S], claims: Mapping[int, Claim], first: int) -> l
     ]
 
 
-def upload(api: Api, body: bytes) -> Claim:
+def upload(api: ApiClient, body: bytes) -> Claim:
     """Put a body into the bucket, where it may be already, and return the claim on it.
 
     What no append claims within a day expires.

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from epochal.contrib.http_client.api import Api, Reply, segment
+from epochal.contrib.http_client.api import ApiClient, Reply, segment
 from epochal.contrib.http_client.problems import name_of
 from epochal.contrib.http_client.received import (
     Omitted,
@@ -95,7 +95,7 @@ class HttpStreams:
         connections: closed with the store; None for none.
     """
 
-    api: Api
+    api: ApiClient
     connections: Any = field(default=None, repr=False, compare=False)
 
     def __enter__(self) -> Self:
@@ -535,7 +535,7 @@ class HttpStreams:
         return alone.events[0]
 
 
-def one_answer(api: Api, result: dict[str, Any]) -> Answer:
+def one_answer(api: ApiClient, result: dict[str, Any]) -> Answer:
     """Return the outcome of one of many appends, or its error."""
     if _is_unavailable(result):
         tried = result.get("tried", True)

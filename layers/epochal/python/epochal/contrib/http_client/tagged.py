@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from epochal.contrib.http_client.api import Api, segment
+from epochal.contrib.http_client.api import ApiClient, segment
 from epochal.contrib.http_client.received import (
     Omitted,
     capacity_of,
@@ -47,7 +47,7 @@ class HttpTaggedEvents:
         api: the API, and how it is reached.
     """
 
-    api: Api
+    api: ApiClient
 
     def append(
         self,
