@@ -47,7 +47,7 @@ def test_the_stage_that_it_declares_is_one_and_has_what_a_proof_asks_for() -> No
 def test_its_list_has_each_check_in_its_order() -> None:
     timed = Stage(api=Api(types=(CATEGORY,), chosen={"timers_table": "timers"}))
     checks = all_checks(timed.proof())
-    (listed,) = re.findall(r"What fails each:\n\n((?:- .*\n)+)", PAGE)
+    (listed,) = re.findall(r"A check fails if:\n\n((?:- .*\n)+)", PAGE)
     rows = re.findall(r"^- ((?:`[^`]+`|[^:`])+):", listed, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     expected = list(
