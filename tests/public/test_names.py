@@ -11,8 +11,8 @@ import epochal
 
 PUBLIC = {
     "ANY", "Appended", "AtVersion", "Conflict", "ConflictError",
-    "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM", "Selector",
-    "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
+    "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "ExpectedVersion", "FeedEvent",
+    "NO_STREAM", "Selector", "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
     "metadata", "new_key", "open_feed", "open_read_models", "open_streams",
     "at", "open_tagged_events", "projection", "reaction", "upcast",

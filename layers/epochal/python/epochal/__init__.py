@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from epochal.model.versions import Appended as Appended
     from epochal.model.versions import AtVersion as AtVersion
     from epochal.model.versions import Conflict as Conflict
+    from epochal.model.versions import ExpectedVersion as ExpectedVersion
     from epochal.model.versions import StreamAppend as StreamAppend
     from epochal.model.versions import Token as Token
     from epochal.model.versions import Undetermined as Undetermined
@@ -84,6 +85,7 @@ _NAMES = {
         "Appended",
         "AtVersion",
         "Conflict",
+        "ExpectedVersion",
         "NO_STREAM",
         "STREAM_EXISTS",
         "StreamAppend",
