@@ -45,6 +45,7 @@ def test_a_first_append_answers_where_its_events_stand_and_what_it_cost(api: Api
         "first": 1,
         "version": 1,
         "lastSeqNr": 2,
+        "token": "1.2",
         "replayed": False,
         "capacity": {"read": 0, "write": answer.json["capacity"]["write"]},
     }
@@ -90,6 +91,7 @@ def test_an_aggregate_is_its_snapshot_and_the_events_after_it(api: Api) -> None:
         "aggregate": "user-account-alice",
         "version": 3,
         "lastSeqNr": 4,
+        "token": "3.4",
         "snapshotSeqNr": 3,
         "snapshot": {"name": "Ann"},
         "next": None,
@@ -191,6 +193,18 @@ def test_what_a_header_expects_fails_with_412(api: Api, header: str, value: str,
 @pytest.mark.parametrize(("header", "status"), [("If-Match", 412), ("If-None-Match", 201)])
 def test_a_star_tells_an_aggregate_that_does_not_exist(api: Api, header: str, status: int) -> None:
     assert append(api, "Created", snapshot={}, headers={header: "*"}).status == status
+
+
+def test_the_token_of_an_answer_is_its_etag_and_is_what_the_next_append_expects(api: Api) -> None:
+    first = begun(api)
+    assert f'"{first.json["token"]}"' == first.etag
+    second = append(api, "Renamed", expected=first.json["token"])
+    assert (second.status, f'"{second.json["token"]}"') == (201, second.etag)
+    assert api.call("GET", ALICE).json["token"] == second.json["token"]
+    stale = append(api, "Moved", expected=first.json["token"])
+    assert (stale.status, stale.problem) == (409, "version-conflict")
+    bad = append(api, "Moved", expected="1.")
+    assert (bad.status, bad.json["field"]) == (400, "expected")
 
 
 def test_of_two_writers_with_one_etag_one_is_refused(api: Api) -> None:

@@ -50,7 +50,7 @@ from epochal.http.problems import Kind, Problem
 from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_TYPE_BYTES
-from epochal.model.versions import MAX_VERSION, AtVersion
+from epochal.model.versions import MAX_VERSION, AtVersion, Expected
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES
@@ -76,6 +76,10 @@ _STANDS: Final[dict[str, schemas.Schema]] = {
     "version": schemas.whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
     "lastSeqNr": schemas.whole("Number of its last event.", 0, MAX_VERSION),
 }
+TOKEN: Final = schemas.text(
+    "The exact state of the aggregate: its ETag without the quotes.",
+    pattern=r"[1-9]\d{0,9}\.(0|[1-9]\d{0,9})",
+)
 OF_PROBLEMS: Final = {"aggregate": schemas.text("The aggregate concerned.")}
 """Members of problems about aggregates."""
 
@@ -101,6 +105,17 @@ def event_of(node: Node) -> AggregateEvent:
     return AggregateEvent(type=sent["type"], data=sent["data"], occurred_at=sent.get("occurredAt"))
 
 
+def expected_of(node: Node) -> Expected | AtVersion | Lock:
+    """Read the `expected` member of an append: a version, a word such as `any`, or the token of a state.
+
+    Raises:
+        InvalidInput: it is none of these.
+    """
+    if isinstance(node.value, str) and "." in node.value:
+        return lock_of(node.value, node.name)
+    return expectation_of(node)
+
+
 APPEND: Final = Component(
     "AppendToAggregate",
     schemas.record(
@@ -118,16 +133,18 @@ APPEND: Final = Component(
                 "later, the snapshot stays as it was."
             },
             "expected": {
-                "description": "What the aggregate must be, else the answer is 409. Left out: anything.",
+                "description": "State that the aggregate must have. If it has another state, the answer is 409. If "
+                "left out, any state is accepted.",
                 "anyOf": [
-                    schemas.whole("Its version; 0: none.", 0, MAX_VERSION),
+                    schemas.whole("Version of the aggregate; 0 if it must not exist.", 0, MAX_VERSION),
                     {"enum": list(EXPECTATIONS)},
+                    TOKEN,
                 ],
             },
         },
         required=("events",),
     ),
-    reads={"events": event_of, "snapshot": json_body, "expected": expectation_of},
+    reads={"events": event_of, "snapshot": json_body, "expected": expected_of},
 )
 APPENDED: Final = Shown(
     "AppendedToAggregate",
@@ -135,6 +152,7 @@ APPENDED: Final = Shown(
         "aggregate": _AGGREGATE,
         "first": (schemas.whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
         **_STANDS,
+        "token": TOKEN,
         "replayed": (
             schemas.flag("Whether an earlier request with the same Idempotency-Key made this append."),
             "replayed",
@@ -159,6 +177,7 @@ AGGREGATE: Final = Shown(
     {
         "aggregate": _AGGREGATE,
         **_STANDS,
+        "token": TOKEN,
         "snapshotSeqNr": (
             schemas.whole("The last event that the snapshot has in it.", 0, MAX_VERSION),
             "seq_nr",
@@ -220,7 +239,13 @@ def lock_text(lock: Lock) -> str:
 
 def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
     """Make the JSON response to an append."""
-    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=capacity(units))
+    return APPENDED(
+        outcome,
+        aggregate=str(aggregate),
+        **stand(outcome.lock),
+        token=lock_text(outcome.lock),
+        capacity=capacity(units),
+    )
 
 
 def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
@@ -233,6 +258,7 @@ def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
         snapshot,
         aggregate=str(snapshot.aggregate),
         **stand(snapshot.lock),
+        token=lock_text(snapshot.lock),
         snapshot=size.fit(body(snapshot.data)),
         **_events(found, size),
     )
