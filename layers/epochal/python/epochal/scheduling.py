@@ -64,6 +64,9 @@ def after(
 
     `later` accepts at most 1,830 days.
 
+    Args:
+        weeks, days, hours, minutes, seconds: parts of the duration, which are added up; 0 or more in all.
+
     Raises:
         InvalidInput: an argument is no number, or is far too large.
     """

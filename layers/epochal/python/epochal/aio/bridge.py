@@ -44,6 +44,10 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a blocking method of an asynchronous place's store, and await the requests that it makes.
 
     `await run(listings_of(store).tags, "course")` returns what the method returns, or raises what it raises.
+
+    Args:
+        function: blocking method.
+        args, kwargs: arguments that it is called with.
     """
     bridge = _Bridge(function)
     answer = bridge.switch(*args, **kwargs)
@@ -58,7 +62,12 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-    """Iterate over what a blocking generator method yields, awaiting each result when it is wanted."""
+    """Iterate over what a blocking generator method yields, awaiting each result when it is wanted.
+
+    Args:
+        function: blocking method that returns an iterator.
+        args, kwargs: arguments that it is called with.
+    """
     result = await run(function, *args, **kwargs)
     try:
         while (one := await run(next, result, _END)) is not _END:
@@ -91,7 +100,11 @@ def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def in_threads(service: T) -> T:
-    """Wrap a service so that each of its calls, and each step of an iteration, runs in a thread."""
+    """Wrap a service so that each of its calls, and each step of an iteration, runs in a thread.
+
+    Args:
+        service: service with blocking methods.
+    """
     return cast("T", _InThreads(service))
 
 
@@ -197,7 +210,11 @@ class WriteCancelled(Exception):
 
 
 def cancelled_write(error: BaseException) -> WriteCancelled | None:
-    """Find the write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; else None."""
+    """Find the write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; else None.
+
+    Args:
+        error: error that was caught, such as a `TimeoutError` of `asyncio.timeout`.
+    """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, WriteCancelled):
         cause = cause.__cause__

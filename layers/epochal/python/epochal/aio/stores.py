@@ -422,7 +422,12 @@ class AsyncReadModels:
         return AsyncReadModel(await run(live, name))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel[Any]:
-        """Make a generation the live one, as `ReadModels.swap` does."""
+        """Make a generation the live one, as `ReadModels.swap` does.
+
+        Args:
+            name: name of the read model.
+            generation: number of the generation.
+        """
         return AsyncReadModel(await finished(run(self.store.swap, name, generation)))
 
 
@@ -548,7 +553,12 @@ class AsyncDeciders(Generic[C, S, E]):
     query = reads(Deciders[C, S, E].query, of="deciders")
 
     def on(self, stream: str, *, expected: ExpectedVersion = ANY) -> Party[S, E]:
-        """Return a party to `handle_all`, as `Deciders.on` does; it sends no request."""
+        """Return a party to `handle_all`, as `Deciders.on` does; it sends no request.
+
+        Args:
+            stream: name of the stream.
+            expected: version that the stream must have before the decision.
+        """
         return self.deciders.on(stream, expected=expected)
 
 

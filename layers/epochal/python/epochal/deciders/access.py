@@ -134,6 +134,11 @@ def multi_snapshot(
 
     Two schemas help while old and new programs run. A state begins with the last unfold that is an origin, and the
     unfolds after it are folded in.
+
+    Args:
+        is_origin: returns whether a decoded unfold is one that a state begins with.
+        to_snapshots: converts the state into the unfolds to store, as events of the codec.
+        version, trust_unmarked: as for `snapshot`.
     """
     must_be_plain(to_snapshots, "to_snapshots", may_yield=True)
     return Access(
@@ -153,6 +158,9 @@ def rolling_state(to_snapshot: Callable[[S], E]) -> Access[S, E]:
 
     Only the etag distinguishes versions, and nothing reaches the feed. A stream that has events from before is folded
     from them until the state is first written.
+
+    Args:
+        to_snapshot: converts the state into the unfold to store, as an event of the codec.
     """
     must_be_plain(to_snapshot, "to_snapshot")
     return Access(

@@ -95,7 +95,12 @@ class Cache:
         return self._bytes
 
     def get(self, key: Hashable, now: float = -inf) -> CachedState | None:
-        """Return the entry under `key` unless it is too old at the clock reading `now`; mark it as used."""
+        """Return the entry under `key` unless it is too old at the clock reading `now`; mark it as used.
+
+        Args:
+            key: key that `put` kept the entry under.
+            now: reading of the clock in seconds, of the same clock as `begun` of the entries.
+        """
         with self._lock:
             if key not in self._entries:
                 return None
@@ -107,7 +112,12 @@ class Cache:
             return entry
 
     def put(self, key: Hashable, entry: CachedState) -> None:
-        """Keep an entry unless a later one is cached; evict the least recently used if there is no room."""
+        """Keep an entry unless a later one is cached; evict the least recently used if there is no room.
+
+        Args:
+            key: key of the entry.
+            entry: state, with the version that it has.
+        """
         size = 0 if self._max_bytes is None else self._size_of(entry.state)
         with self._lock:
             if key in self._entries and _later(self._entries[key][0], entry):

@@ -129,6 +129,9 @@ class EventCodec(Generic[E]):
 
         None if its type is unknown and `skips_unknown`, if it belongs to a timer, or if the feed says that it is gone.
 
+        Args:
+            event: event as it was read: `Recorded`, or `FeedEvent`.
+
         Raises:
             UnknownType: a type that the codec does not know.
             InvalidInput: its body was left in the bucket.
@@ -144,6 +147,10 @@ class EventCodec(Generic[E]):
 
     def tagged(self, event: E, *tags: str) -> Event:
         """Encode an event and put tags on it, for a store of tagged events or for the answer of `decide`.
+
+        Args:
+            event: event of the domain.
+            tags: tags of the stored event.
 
         Raises:
             InvalidInput: an event that the codec has no form for.

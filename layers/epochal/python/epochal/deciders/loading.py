@@ -67,7 +67,11 @@ class AllowStale:
             must_be_seconds(self.max_age, "max_age")
 
     def accepts(self, age: float) -> bool:
-        """Return whether a state of this age in seconds may be used."""
+        """Return whether a state of this age in seconds may be used.
+
+        Args:
+            age: age of the state in seconds.
+        """
         return self.max_age is None or age <= self.max_age
 
 

@@ -55,7 +55,12 @@ class ModelSnapshots:
     every: int = EVERY
 
     def find(self, query: Query, names: Collection[str]) -> tuple[Mapping[str, Any], Position] | None:
-        """Return the stored states of these projections and their position; None without a usable snapshot."""
+        """Return the stored states of these projections and their position; None without a usable snapshot.
+
+        Args:
+            query: query that reads the model.
+            names: names of the projections.
+        """
         head = self.streams.load(self._stream(query, names))
         if head is None or not head.unfolds:
             return None
@@ -74,7 +79,13 @@ class ModelSnapshots:
         return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None
 
     def keep(self, query: Query, states: Mapping[str, Any], position: Position) -> None:
-        """Store the folded states of a model; if that fails, the next decision reads more."""
+        """Store the folded states of a model; if that fails, the next decision reads more.
+
+        Args:
+            query: query that reads the model.
+            states: states of the projections, by their names.
+            position: position of the read that they were folded from.
+        """
         meta = json.dumps({"version": self.version, "position": write_position(position)})
         unfold = Unfold(type=_TYPE, data=self.dump(states), meta=meta)
         with suppress(Unavailable, TooLarge):

@@ -100,7 +100,11 @@ class Decisions:
         must_be_whole(self.attempts, "attempts", 1)
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
-        """Read the events of all projections at once, and fold them into a model."""
+        """Read the events of all projections at once, and fold them into a model.
+
+        Args:
+            projections: projections by the names that their states get in the model; at least one.
+        """
         must_be(Mapping, projections, "projections", "projections by name")
         if not projections:
             raise InvalidInput("projections", "must not be empty")

@@ -78,6 +78,9 @@ class Deciders(Generic[C, S, E]):
     """Runs one decider on any number of streams. Holds no state but the cache it is given; safe under threads.
 
     Attributes:
+        streams: store of the streams.
+        decider: rules of the domain.
+        codec: converts the domain's events to stored ones and back.
         access: what is read and stored; see `epochal.deciders.access`.
         cache: may be shared with other deciders.
         attempts: decisions on one command before `Contended` is raised.
@@ -250,6 +253,7 @@ class Deciders(Generic[C, S, E]):
         It raises what loading in `handle` does.
 
         Args:
+            stream: name of the stream.
             projection: converts the state into the view.
             load: how the latest state is loaded.
             as_of: a version, for the state of the events before that index; or a moment, a datetime with a time zone or

@@ -23,6 +23,12 @@ class Upcast:
     """One step that converts events of a type from one version to a later one.
 
     Calling it calls the function, as tests do.
+
+    Attributes:
+        type: type of the events.
+        version: version of the events that the step converts, from 1.
+        to: version of the result, above `version`.
+        change: function that converts an event's JSON object.
     """
 
     type: str
@@ -40,6 +46,11 @@ def upcast(type: str, version: int, /, *, to: int) -> Callable[[Change], Upcast]
 
     The function takes an event's JSON object, in which decimal numbers are `Decimal`. `json_codec(…, upcasts=[…])`
     takes the result.
+
+    Args:
+        type: type of the events.
+        version: version of the events that the function converts, from 1.
+        to: version of the events that it returns, above `version`.
 
     Raises:
         TypeError: `version` is below 1, or `to` is not above it.

@@ -46,12 +46,22 @@ class Place:
     carrier: str = LIGHT
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
-        """Open the deployment that settings describe at this place, as `open_deployment` does."""
+        """Open the deployment that settings describe at this place, as `open_deployment` does.
+
+        Args:
+            settings: settings of the deployment.
+            how: keyword arguments of `open_deployment`, apart from `execute` and `s3`.
+        """
         s3 = lazily(partial(_s3_client, self.endpoint, self.region))
         return open_deployment(settings, execute=self.execute(), s3=s3, **how)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
-        """Open a deployment of tables that the caller named; each is checked before it is used."""
+        """Open a deployment of tables that the caller named; each is checked before it is used.
+
+        Args:
+            settings: settings that name the tables.
+            patience: how long to retry during throttling and outages.
+        """
         return self.deployment(settings, patience=patience, kinds=settings.kinds)
 
     def driver(self) -> Driver:
@@ -63,7 +73,11 @@ class Place:
         return execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
 
     def blocking(self, service: T) -> T:
-        """Return a blocking service in the form that programs at this place call it."""
+        """Return a blocking service in the form that programs at this place call it.
+
+        Args:
+            service: service with blocking methods.
+        """
         return service
 
 
@@ -119,6 +133,12 @@ def open_streams(
 def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedReader:
     """Open a reader of the feed in an index table; with stores, it also returns the events' bodies.
 
+    Args:
+        index_table: name of the table of the index.
+        stores: stores of the events, at most one of each layout. Without the store of a layout, its events are listed
+            without their bodies.
+        place: where the index is.
+
     Raises:
         InvalidInput: two of the stores are of one layout, or one is of none; or a table is two things.
     """
@@ -136,7 +156,12 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
-    """Open the read models in a table of their own (`layout.tables.READ_MODELS`)."""
+    """Open the read models in a table of their own (`layout.tables.READ_MODELS`).
+
+    Args:
+        table: name of the table.
+        place: where the table is.
+    """
     from epochal.read_models.documents import ReadModels  # noqa: PLC0415  likewise
 
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
@@ -154,6 +179,9 @@ def open_tagged_events(
     """Open the tagged events in a table of the `pages` layout: `open_streams(…).tagged`.
 
     The arguments are those of `open_streams`. The format may change before version 1.0.
+
+    Args:
+        table, bucket, types, everything, patience, place: as for `open_streams`.
     """
     streams = open_streams(
         table, bucket=bucket, types=types, everything=everything, patience=patience, place=place

@@ -340,7 +340,14 @@ Outcome = Appended | Conflict | Undetermined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAppend:
-    """An append to one of the streams, with the arguments of `Streams.append`."""
+    """An append to one of the streams, with the arguments of `Streams.append`.
+
+    Attributes:
+        stream: name of the stream.
+        events: events to append; may be empty if there are unfolds.
+        unfolds: unfolds that replace the stored ones; None keeps those, an empty sequence removes them.
+        expected: expected version of the stream.
+    """
 
     stream: str
     events: Sequence[Event] = ()

@@ -72,6 +72,8 @@ def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
     """Make a write of a whole item, which replaces an existing item with the same key.
 
     Args:
+        table: name of a table of your own, in the same account and region.
+        item: attributes of the item by name, as Python values.
         when: a condition on the item that is there: `Absent`, `Present`, `BeginsWith` or `compare` of an attribute, or
             `All`, `AnyOf` and `Not` of such conditions, all of this module. `Absent("email")`, where `email` is the
             partition key, writes only a new item. None writes in any case.
@@ -96,6 +98,8 @@ def update(
     """Make a write that changes attributes of an item, or creates the item.
 
     Args:
+        table: name of a table of your own, in the same account and region.
+        key: attributes of the item's primary key.
         sets: new values of attributes.
         adds: numbers that are added to attributes; an absent attribute counts as 0.
         extends: members that are added at the end of lists; an absent attribute counts as an empty list.
@@ -134,6 +138,8 @@ def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
     """Make a write that deletes an item, if the item exists.
 
     Args:
+        table: name of a table of your own, in the same account and region.
+        key: attributes of the item's primary key.
         when: as of `put`.
 
     Raises:
@@ -146,6 +152,8 @@ def check(table: str, key: Values, when: Condition) -> Check:
     """Make a check that a condition holds on an item that is not written; else nothing is appended.
 
     Args:
+        table: name of a table of your own, in the same account and region.
+        key: attributes of the item's primary key.
         when: the condition, as of `put`.
 
     Raises:
@@ -158,6 +166,11 @@ def check(table: str, key: Values, when: Condition) -> Check:
 def compare(name: str, operator: Comparison, value: object) -> Compare:
     """Make the condition that an attribute exists and is `=`, `<`, `<=` or `>=` a value of its type.
 
+    Args:
+        name: name of the attribute.
+        operator: `=`, `<`, `<=` or `>=`.
+        value: Python value that the attribute is compared with.
+
     Raises:
         InvalidInput: as `put`; the operator is none of `Comparison`.
     """
@@ -167,7 +180,11 @@ def compare(name: str, operator: Comparison, value: object) -> Compare:
 
 
 def plain(item: Item) -> dict[str, Any]:
-    """Convert a DynamoDB item to Python values; whole numbers become `int`, others `Decimal`."""
+    """Convert a DynamoDB item to Python values; whole numbers become `int`, others `Decimal`.
+
+    Args:
+        item: attributes by name, each as DynamoDB's client has it: `{"S": "text"}`.
+    """
     return {name: _plain(value) for name, value in item.items()}
 
 

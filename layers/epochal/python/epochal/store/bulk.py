@@ -73,7 +73,14 @@ MAX_APPENDS: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAppend(StreamAppend):
-    """One of many appends, with the arguments of `Streams.try_append`."""
+    """One of many appends, with the arguments of `Streams.try_append`.
+
+    Attributes:
+        fail_if: a query over tags. If an event that matches is stored, nothing is appended.
+        after: position up to which events do not count for `fail_if`; None: all events count.
+        takes: function that says whether a conflict brings one more of the events that match; None brings all.
+        idempotency_key: key that makes all repeats to the stream one append, for 24 hours.
+    """
 
     fail_if: Query | None = None
     after: Position | None = None
@@ -109,6 +116,9 @@ class Bulk:
         Appends to the same stream are made in order.
 
         The error of an append is returned as its answer, not raised. The appends of a joint write share its capacity.
+
+        Args:
+            appends: the appends, at most 500; several may be to the same stream.
 
         Raises:
             InvalidInput: an element is no append, or there are more than 500; nothing was written.

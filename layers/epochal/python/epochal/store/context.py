@@ -133,6 +133,9 @@ def new_key(prefix: str = "") -> str:
 
     Make the key just before the first call, and keep it for the repeats. `uuid.uuid7()` of Python 3.14
     makes as good ones; this is for older versions, too. A key has at most 255 characters, of visible ASCII.
+
+    Args:
+        prefix: beginning of the key, of visible ASCII; the key must not exceed 255 characters with it.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | int.from_bytes(os.urandom(10))

@@ -108,13 +108,18 @@ class Patience:
     retries: int | None = None
 
     def is_over(self, tries: int) -> bool:
-        """Whether a request that has failed `tries` times is given up, however much time is left."""
+        """Whether a request that has failed `tries` times is given up, however much time is left.
+
+        Args:
+            tries: number of attempts that have failed.
+        """
         return self.retries is not None and tries > self.retries
 
     def wait(self, tries: int, luck: float) -> float:
         """Return the seconds to wait after `tries` failures, with full jitter.
 
         Args:
+            tries: number of attempts that have failed, from 1.
             luck: random number from 0 to 1, which spreads writers out.
         """
         return luck * min(self.longest, self.first * 2.0 ** min(tries - 1, 30))
@@ -154,6 +159,7 @@ class Meter:
         """Count a request that cost `units`.
 
         Args:
+            units: capacity units of the request.
             requests: number of requests; 0 adds units that earlier requests turned out to have cost.
         """
         with self._lock:

@@ -197,6 +197,10 @@ class JoinedAppends:
         of the state right after the append; if other appends followed in the same write, an append that expects that
         token gets a conflict.
 
+        Args:
+            stream: name of the stream.
+            events: events to append, without tags.
+
         Raises:
             InvalidInput, TooLarge, StreamDeleted, OutcomeUndetermined, Unavailable: as `Streams.append`.
         """
@@ -206,7 +210,11 @@ class JoinedAppends:
         raise append_error(stream, outcome, ANY)
 
     def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
-        """Append events as `append` does; return a conflict where the stream was deleted."""
+        """Append events as `append` does; return a conflict where the stream was deleted.
+
+        Args:
+            stream, events: as for `append`.
+        """
         own = Waiting(batch=self._streams.batch(stream, events))
         if any(event.label for event in own.batch.events):
             return self._streams.try_append(stream, events)

@@ -43,7 +43,12 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCount:
-    """A group of tags, with the number of tags in it."""
+    """A group of tags, with the number of tags in it.
+
+    Attributes:
+        group: name of the group, which is the part of its tags before the colon.
+        tags: number of tags.
+    """
 
     group: str
     tags: int
@@ -88,18 +93,32 @@ class Listings(ABC):
 
     @abstractmethod
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
-        """Yield the entries of a tag after the place `since`, in order: its events without their bodies."""
+        """Yield the entries of a tag after the place `since`, in order: its events without their bodies.
+
+        Args:
+            tag: the tag.
+            since: place after which the entries begin; None for all.
+            page: number of entries that one request reads at most.
+        """
 
     @abstractmethod
     def latest(self, tag: str) -> TagEntry | None:
-        """Return the newest entry of a tag; None if the tag has none."""
+        """Return the newest entry of a tag; None if the tag has none.
+
+        Args:
+            tag: the tag.
+        """
 
     @abstractmethod
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
         """Count the events after the place `since`."""
 
     def counted(self, tags: list[str]) -> list[TagCount]:
-        """Return the given tags, each with its number of events."""
+        """Return the given tags, each with its number of events.
+
+        Args:
+            tags: the tags, in the order of the result.
+        """
         must_be_texts(tags, MAX_ASKED_BYTES, "tags")
         counts = self.store.counts(list(dict.fromkeys(tags)))
         return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
@@ -108,17 +127,30 @@ class Listings(ABC):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """Yield the names of a group's tags after `beyond`, in order, a list for each request."""
+        """Yield the names of a group's tags after `beyond`, in order, a list for each request.
+
+        Args:
+            group: name of the group.
+            beyond: tag after which the names begin; None for all.
+            page: number of names that one request reads at most.
+        """
 
     @abstractmethod
     def tags_page(self, group: str | None = None) -> Scan:
-        """Make the scan for the first page of items that name the tags of a group, or all tags."""
+        """Make the scan for the first page of items that name the tags of a group, or all tags.
+
+        Args:
+            group: name of the group; None for all tags.
+        """
 
     @abstractmethod
     def read_tag(self, item: Item) -> TagCount | None:
         """Read a tag and its number of events from an item of `tags_page`; None for a reserved tag.
 
         The number may be that of a part of the tag's events; `settled` returns the whole.
+
+        Args:
+            item: item that the scan of `tags_page` returned.
         """
 
     @abstractmethod
@@ -130,17 +162,28 @@ class Listings(ABC):
         """
 
     def exists(self, tag: str) -> bool:
-        """Whether a tag has any event."""
+        """Whether a tag has any event.
+
+        Args:
+            tag: the tag.
+        """
         return self.latest(tag) is not None
 
     def tags(self, group: str) -> list[TagCount]:
-        """Return every tag of a group, in order, with its number of events."""
+        """Return every tag of a group, in order, with its number of events.
+
+        Args:
+            group: name of the group.
+        """
         return self.counted([tag for page in self.tag_name_pages(group) for tag in page])
 
     def all_tags(self, *, progress: Progress | None = None) -> list[TagCount]:
         """Return every tag, in order, with its number of events.
 
         Reads the whole table.
+
+        Args:
+            progress: function that is told how far the scan has come; None for none.
         """
         return self._scanned(None, progress)
 
@@ -178,7 +221,11 @@ class ListedStore(Protocol):
 
 
 def listings_of(store: TaggedStore) -> Listings:
-    """Return the listings of a store: the store's own ones, or those of a table of pages."""
+    """Return the listings of a store: the store's own ones, or those of a table of pages.
+
+    Args:
+        store: store of tagged events.
+    """
     if isinstance(store, TaggedEvents):
         return TaggedListings(store=store)
     return cast("ListedStore", store).listings

@@ -59,6 +59,7 @@ class StreamState:
         deleted: whether the stream takes no more events.
         low_water: index below which events are pruned. Another library's pruning leaves no mark, and a prune under way
             sets the mark at its end; a read finds what is gone.
+        capacity: read units and requests that the load took.
     """
 
     stream: str
@@ -73,7 +74,12 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """Events `first` to `end - 1` of a stream, which are pruned and in no archive."""
+    """Events `first` to `end - 1` of a stream, which are pruned and in no archive.
+
+    Attributes:
+        first: index of the first event of the hole.
+        end: index after its last event.
+    """
 
     first: int
     end: int
@@ -166,6 +172,7 @@ class Page:
         exists: whether there is such a stream.
         deleted: whether the stream carries a tombstone, and has no events any more.
         omitted: indices of events without their bodies, since these are larger than the requested limit.
+        capacity: read units and requests that the page took.
     """
 
     events: tuple[Recorded, ...]
@@ -240,6 +247,7 @@ class Pruned:
         low_water: index below which events are gone.
         deleted: number of items that this call deleted.
         done: whether all their items are deleted.
+        capacity: units and requests that the call took.
     """
 
     low_water: int

@@ -144,6 +144,7 @@ class Streams:
         `STREAM_EXISTS`, on the last 8 pages.
 
         Args:
+            stream: name of the stream: at most 512 ASCII letters, digits and `- _ . : ~ @ + =`.
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Where they
                 have tags, the different tags of events and condition, the stream and the key are at most 100.
             unfolds: unfolds that replace the stored ones; None keeps those, an empty sequence removes them.
@@ -200,6 +201,8 @@ class Streams:
         """Append as `append` does, but return a conflict instead of raising an error.
 
         Args:
+            stream, events, unfolds, expected: as for `append`.
+            fail_if, after, idempotency_key, also: as for `append`.
             takes: function that says whether a conflict brings one more of the events that match; the first always
                 comes. None brings all.
         """
@@ -266,7 +269,13 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append as `append_all` does, but return a conflict instead of raising an error."""
+        """Append as `append_all` does, but return a conflict instead of raising an error.
+
+        Args:
+            appends, fail_if, after, idempotency_key, also: as for `append_all`.
+            takes: function that says whether a conflict brings one more of the events that match `fail_if`; None brings
+                all.
+        """
         from epochal.store import appending  # noqa: PLC0415  most append to one stream
 
         options = appending.AppendOptions(fail_if=fail_if, after=after, takes=takes, also=also)
@@ -288,6 +297,7 @@ class Streams:
         With `since=0` all events are included: of a short stream in the same request.
 
         Args:
+            stream: name of the stream.
             as_of: version or moment whose state is returned: a number, a datetime with a time zone, or ISO 8601 text.
                 The state at a moment ends with the last event that happened by then. All its events are included, or
                 those from `since` on; unfolds only if they are from then. An append that expects its token gets a
@@ -339,8 +349,10 @@ class Streams:
         deleted or never existed has no events, archived or not; `page` and `load` tell the difference.
 
         Args:
+            stream: name of the stream.
             start: index of the first event; None is the first, or backward the last.
             limit: number of events at most; None for all.
+            direction: `forward` yields the oldest event first, `backward` the newest.
             types: types of the events that are yielded; None for all types. Other events are read all the same, and do
                 not count for the limit.
             since: time from which on events are yielded; None for no limit.
@@ -377,6 +389,10 @@ class Streams:
         Requested events that are gone are named in the page's `hole`.
 
         Args:
+            stream: name of the stream.
+            limit: number of events after which the page ends, 1 or more.
+            direction: `forward` starts with the oldest event, `backward` with the newest.
+            max_bytes: bytes of events after which the page ends, 1 or more.
             types, since, until: as for `read`. Of `limit` events the page has those that are selected, perhaps none.
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
@@ -399,6 +415,7 @@ class Streams:
         """Delete the events below index `before` permanently; None if there is no such stream.
 
         Args:
+            stream: name of the stream.
             before: index of the first event that is kept.
             unarchived: whether to delete events that the store's archive does not have.
 
@@ -421,6 +438,10 @@ class Streams:
 
         Where time runs out, a part may be copied and nothing pruned; another call goes on.
 
+        Args:
+            stream: name of the stream.
+            before: index of the first event that is kept.
+
         Raises:
             InvalidInput: as `copy_to_archive` does.
         """
@@ -436,6 +457,7 @@ class Streams:
         """Prune all of a stream and leave a tombstone, so that its name takes no more events.
 
         Args:
+            stream: name of the stream.
             expected: expected version of the stream.
             leave_open: whether to leave no tombstone; the stream then continues at its next index.
 
@@ -453,7 +475,11 @@ class Streams:
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
     ) -> Pruned | Conflict:
-        """Delete as `delete` does, but return a conflict instead of raising an error."""
+        """Delete as `delete` does, but return a conflict instead of raising an error.
+
+        Args:
+            stream, expected, leave_open: as for `delete`.
+        """
         check_expected(expected)
         if not leave_open and not self.tombstones:
             rule = "must be true: other applications use this table too, and append past a tombstone"
@@ -467,6 +493,10 @@ class Streams:
 
     def copy_to_archive(self, stream: str, before: int) -> int:
         """Copy the events below `before` to the archive, for a later prune; return the archive's version.
+
+        Args:
+            stream: name of the stream.
+            before: index of the first event that is not copied.
 
         Raises:
             InvalidInput: there is no archive, its stream was deleted or has other events, or events were pruned before
@@ -482,7 +512,11 @@ class Streams:
         return self.driver.run(self.layout.archive(self.table, into, stream_name(stream), before, etags))
 
     def within(self, seconds: float) -> Streams:
-        """Return a copy of the store whose calls give up `seconds` from now."""
+        """Return a copy of the store whose calls give up `seconds` from now.
+
+        Args:
+            seconds: time from now until calls give up, retries included.
+        """
         archive = self.archive and self.archive.within(seconds)
         return replace(self, driver=self.driver.within(seconds), archive=archive)
 
@@ -496,7 +530,11 @@ class Streams:
         return self.on(driver), meter
 
     def on(self, driver: Driver) -> Streams:
-        """Return a copy of the store that sends all requests, also those to its archive, through a driver."""
+        """Return a copy of the store that sends all requests, also those to its archive, through a driver.
+
+        Args:
+            driver: driver that runs the requests of the copy.
+        """
         return replace(self, driver=driver, archive=self.archive and self.archive.on(driver))
 
     def reader(self, *, fetch: bool = True, consistent: bool = True) -> Reader:
@@ -523,6 +561,7 @@ class Streams:
         It is `load` for stores built on this one.
 
         Args:
+            stream: name of the stream.
             whole: whether all events are wanted; those of a short stream may come with the head.
             consistent: False may return an older head.
         """
@@ -572,7 +611,12 @@ class Streams:
         return appending.append_all_on(self, writes, known, key if isinstance(key, str) else None, also)
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
-        """Make the key of a decision on a stream from the caller's idempotency key."""
+        """Make the key of a decision on a stream from the caller's idempotency key.
+
+        Args:
+            stream: name of the stream.
+            key: idempotency key that the caller chose.
+        """
         from epochal.layout.decision_keys import DecisionKey  # noqa: PLC0415  few decisions have one
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  few decisions have one
 
@@ -599,7 +643,12 @@ class Streams:
         return beside(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
-        """Return the outcome of a decision under a key in each of these streams; None if there is none."""
+        """Return the outcome of a decision under a key in each of these streams; None if there is none.
+
+        Args:
+            streams: names of the streams.
+            key: idempotency key of the decision.
+        """
         from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
 
         now = from_unix_nanoseconds(self.now())
@@ -618,6 +667,9 @@ class Streams:
         """Check and encode one append for the layout; raise what `append` raises for its arguments.
 
         Args:
+            stream: name of the stream.
+            events: events to append, without tags unless `tagged`.
+            unfolds: unfolds that replace the stored ones; None keeps those.
             now: time of the append, in nanoseconds since 1970; None reads the clock.
             key: idempotency key that the append id derives from; None for a random id.
             tagged: whether events may have tags.
@@ -670,6 +722,7 @@ class Streams:
         """Return the newest head: the one that came with a conflict, after a pause, or one read now.
 
         Args:
+            stream: name of the stream.
             refused: conflict of an append; None for none.
             whole: whether all events are wanted.
         """

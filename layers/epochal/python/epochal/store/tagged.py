@@ -139,6 +139,7 @@ class TaggedStore(ABC):
         """Append as `append` does, but return a conflict instead of raising an error.
 
         Args:
+            events, fail_if, after, idempotency_key, also: as for `append`.
             takes: function that says whether a conflict brings one more of the matching events; the first always comes.
                 None brings all.
         """
@@ -168,6 +169,9 @@ class TaggedStore(ABC):
     ) -> Condition | None:
         """Make the layout's condition for an append from its arguments; None without a query.
 
+        Args:
+            fail_if, after, takes: as for `try_append`.
+
         Raises:
             InvalidInput: `after` without a query; or as `append`.
         """
@@ -181,6 +185,9 @@ class TaggedStore(ABC):
         """Return the events that were appended under an idempotency key; none if the key is unused.
 
         It takes one request if the key is unused, and two for a few events.
+
+        Args:
+            idempotency_key: key that the events were appended under.
         """
         check_key(idempotency_key)
         events: list[Recorded] = []
@@ -207,6 +214,7 @@ class TaggedStore(ABC):
         Each event has a position too, which includes the events up to this event.
 
         Args:
+            query: query that the events match.
             after: the position of a read, or of an event, of this query or of a broader one.
             limit: number of events at most; None for all. No more requests are made than it takes to find so many.
             direction: `backward` reads the newest events first. With a limit these are the last ones; the position then
@@ -228,6 +236,7 @@ class TaggedStore(ABC):
         """Read one page of the events that `read` returns; all pages together are one read.
 
         Args:
+            query: query that the events match.
             after: position of a read, or of an event, as of `read`.
             rest: `rest` of the page before, which had the same query and `after`; None for the first page.
             takes: function that says whether there is room for one more event; the first is taken in any case.
@@ -248,6 +257,10 @@ class TaggedStore(ABC):
         """Read one page as `page` does, newest events first.
 
         The position of each page is that of the whole read.
+
+        Args:
+            query, after, takes, limit: as for `page`.
+            rest: `rest` of the page before; None for the first page, which has the newest events.
         """
         fenced = self._fence(query, "query", after)
         return self._answered(read_page_back(self._reads(fenced), after, rest, takes, limit))
@@ -258,12 +271,20 @@ class TaggedStore(ABC):
         return replace(answer, events=self.whole(answer.events), capacity=capacity)
 
     def beginning(self, query: Query) -> Position:
-        """Return the position of a query before any event was read."""
+        """Return the position of a query before any event was read.
+
+        Args:
+            query: query that the position is of.
+        """
         fenced = self._fence(query, "query", None)
         return Position(seen={tag: Reached() for tag in fenced.all_tags}, items=fenced.marks)
 
     def event(self, event_id: str) -> Recorded | None:
-        """Return one event by the id that its caller chose; None if there is none."""
+        """Return one event by the id that its caller chose; None if there is none.
+
+        Args:
+            event_id: id of the event, a UUID.
+        """
         parsed_id = parse_event_id(event_id)
         return self.events([parsed_id]).get(parsed_id)
 
@@ -278,34 +299,58 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """Return the number of events of each tag; "" is the tag of events without any."""
+        """Return the number of events of each tag; "" is the tag of events without any.
+
+        Args:
+            tags: the tags.
+        """
 
     @abstractmethod
     def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
-        """Return events by id, at most 100; ids without an event are missing in the result."""
+        """Return events by id, at most 100; ids without an event are missing in the result.
+
+        Args:
+            ids: ids of the events, UUIDs.
+        """
 
     def seal_position(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
         """Return the position with seals, so that it may go outside and save requests when it comes back.
 
         Args:
+            position: position that a read returned.
             writes: whether a missing key for seals may be put.
         """
         return position
 
     def verify_seals(self, position: Position) -> Position:
-        """Return a position from outside with those tokens trusted whose seals are right."""
+        """Return a position from outside with those tokens trusted whose seals are right.
+
+        Args:
+            position: position that came from outside, with the seals of `seal_position`.
+        """
         return position
 
     def opening(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
-        """Return the store so that it reads events with larger bodies as `OutlinedEvent`, without their bodies."""
+        """Return the store so that it reads events with larger bodies as `OutlinedEvent`, without their bodies.
+
+        Args:
+            largest: largest bytes of data, or of metadata, of an event that comes with its bodies.
+        """
         return self
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-        """Return events with all of their bodies, from events as a layout has read them."""
+        """Return events with all of their bodies, from events as a layout has read them.
+
+        Args:
+            events: events of this store, whose bodies may be claims.
+        """
         return events
 
     def heads_watched(self, query: Query) -> int:
         """Count the heads that an append conditional on a query looks at.
+
+        Args:
+            query: query of the condition (`fail_if`).
 
         Raises:
             InvalidInput: the query names no tags, and there are no type heads.
@@ -324,6 +369,10 @@ class TaggedStore(ABC):
 
     def checked(self, event: Event, field: str) -> Event:
         """Check an event before an append; return it with its id and timestamp in their stored form.
+
+        Args:
+            event: event to append.
+            field: name of the argument that holds the event, for error messages.
 
         Raises:
             InvalidInput: names what is malformed below `field`.
@@ -407,7 +456,7 @@ class TaggedStore(ABC):
 class TaggedEvents(TaggedStore):
     """The store of tagged events in a table of pages.
 
-    Attributes (besides those of `TaggedStore`):
+    Attributes:
         site: the table, and the reserved tags that have streams there.
         codec: encodes bodies; knows the bucket of large ones.
         named: the store of the named streams of this table, with the archive of their pruned events.
@@ -444,7 +493,14 @@ class TaggedEvents(TaggedStore):
         return replace(self, site=replace(self.site, largest=largest))
 
     def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:
-        """Return the events of a tag by their index in the tag, from `first` to `end - 1`, if they exist."""
+        """Return the events of a tag by their index in the tag, from `first` to `end - 1`, if they exist.
+
+        Args:
+            tag: the tag.
+            first: index in the tag of the first event, from 0.
+            end: index after the last event.
+            fetch: False leaves bodies that lie in the bucket as claims.
+        """
         entries = self.driver.run(events_between(self.site, tag, first, end))
         return replace(self, fetch=fetch).whole(entries)
 
@@ -456,7 +512,11 @@ class TaggedEvents(TaggedStore):
         return ours(self.named, archive=None if archive is None else ours(archive))
 
     def count(self, tag: str) -> int:
-        """Return the number of events of a tag."""
+        """Return the number of events of a tag.
+
+        Args:
+            tag: the tag.
+        """
         return self.counts([tag])[tag]
 
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
@@ -486,7 +546,11 @@ class TaggedEvents(TaggedStore):
         return self.site.type_heads
 
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
-        """Encode checked events as a batch for one append at the present time."""
+        """Encode checked events as a batch for one append at the present time.
+
+        Args:
+            events: events that `checked` has returned.
+        """
         bodies = [body for event in events for body in (event.data, event.meta)]
         inline = [body for body in bodies if isinstance(body, bytes)]
         packed = (

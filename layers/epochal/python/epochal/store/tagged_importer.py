@@ -83,7 +83,11 @@ class Imported:
 
 
 def imported(event: Recorded) -> ImportedEvent:
-    """Convert an event of another store of tagged events for an import."""
+    """Convert an event of another store of tagged events for an import.
+
+    Args:
+        event: event that the other store has read.
+    """
     return ImportedEvent(event=event.again(), timestamp=event.timestamp, place=event.place)
 
 
@@ -203,7 +207,11 @@ _FIELDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedImporter(Importer):
-    """Imports a history into a table of pages."""
+    """Imports a history into a table of pages.
+
+    Attributes:
+        store: store that the history is imported into.
+    """
 
     store: TaggedEvents
 
