@@ -34,7 +34,7 @@ GUIDES: Final[Mapping[type, str]] = {
     Reaction: "[The guide](../guide/reactions.md#deploying) has an example.",
     Process: "[The guide](../guide/processes.md#deploying) has an example.",
     Publish: "[The guide](../guide/your-own-app.md#events-for-others) has examples.",
-    Webhook: "[The guide](../guide/your-own-app.md#addresses-that-ask-who-sends) has an example.",
+    Webhook: "[The guide](../guide/your-own-app.md#webhooks-with-secrets) has an example.",
     Lake: "[The guide](../guide/lake.md) has an example.",
     SubjectKeys: "[The guide](../guide/forgetting.md#in-a-stack) has an example.",
     Timers: "[The guide](../guide/timers.md) has examples.",
