@@ -118,7 +118,7 @@ class Replica:
         )
 
     def _of_keys(self, written: RecentWrites) -> Iterator[Torn]:
-        """Check the records of keys, and remove those of whose append nothing has come."""
+        """Yield records of idempotency keys whose append did not arrive; with `mend`, delete them."""
         quiet = written.until - written.latest >= QUIET
         for name, torn in written.torn():
             mended = self.mend and quiet and not torn.advice

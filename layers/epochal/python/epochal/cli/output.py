@@ -196,7 +196,7 @@ def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
 
 
 def of_stream(stream: str, outcome: Appended) -> dict[str, Any]:
-    """The outcome of an append for one of several streams, as JSON."""
+    """Return a successful append to one of several streams as JSON."""
     return {
         "stream": stream,
         "first": outcome.first,

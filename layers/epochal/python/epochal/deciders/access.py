@@ -178,7 +178,7 @@ def custom(
     version: str = "",
     trust_unmarked: bool = False,
 ) -> Access[S, E]:
-    """Build a strategy that stores what `transmute` makes of a decision's events and the state after them.
+    """Build an access strategy of your own: where a state can begin, and what a decision stores.
 
     Args:
         is_origin: returns whether a state can begin with an unfold or event.

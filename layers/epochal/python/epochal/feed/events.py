@@ -86,7 +86,7 @@ class FeedEvent:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the event's body or metadata contain anything sealed for a subject, at any depth."""
+        """Whether the body or metadata contain anything encrypted under the key of a person (`Subjects`)."""
         return holds_seal(self.data) or holds_seal(self.meta)
 
     @property

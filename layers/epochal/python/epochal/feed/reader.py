@@ -518,7 +518,7 @@ class FeedReader:
         )
 
     def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
-        """Return what reads a partition's events; raise `InvalidInput` if their store was not given."""
+        """Return a function that reads the events of a partition; raise `InvalidInput` without their store."""
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:

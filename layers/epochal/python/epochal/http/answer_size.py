@@ -66,7 +66,7 @@ class AnswerSize:
         return RawJSON(text)
 
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
-        """Add an object, or its frame marked `omitted` where no answer has room for its bodies.
+        """Add an object, or only its frame, marked `omitted`, if this answer has no room for its bodies.
 
         Args:
             view: the object with its bodies.

@@ -347,7 +347,7 @@ def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[by
 
 
 def _read_some(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
-    """Read the leaves of some hashes, with one request each."""
+    """Read into `leaves` the leaf that covers each of these stream hashes, with one request each."""
     name = text(marks_name(partition))
     replies = yield from side_by_side(
         Query(

@@ -134,7 +134,7 @@ class Sought(Protocol):
         """Lowest index that matters."""
 
     def judge(self, page: Page) -> Verdict | LookFurther:
-        """Judge a page, after all newer ones that matter."""
+        """Judge from one page whether the write was applied, or say that an older page must be read."""
 
     def search(self, page: Page) -> Query:
         """Make the first query for pages older than `page`."""
@@ -319,7 +319,7 @@ class KeyedAppend:
         return cls(rest=rest, count=None, first=first, later=True, above=key.above)
 
     def judge(self, page: Page) -> Verdict | LookFurther:
-        """Judge a page.
+        """Judge from one page whether the write was applied, or say that an older page must be read.
 
         Raises:
             InvalidInput: the page has an append under the key with other contents.

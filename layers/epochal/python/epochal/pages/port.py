@@ -268,7 +268,7 @@ def _shown(page: Page) -> StoredItem:
 
 
 def _appends(page: Page) -> Iterator[StoredAppend]:
-    """Yield the appends to a page, each with the write units that it cost.
+    """Yield the appends that a page holds, each with its write units as computed from the page's size.
 
     The cost is computed from the size of the page after the append: with the frames up to its own, and for the latest
     append the whole page.

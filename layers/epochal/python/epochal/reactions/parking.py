@@ -61,7 +61,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parking:
-    """Manages the parked streams of a group.
+    """Lists and replays the streams that a group has set aside because their handler kept failing.
 
     Attributes:
         reactor: runs the group's reaction.

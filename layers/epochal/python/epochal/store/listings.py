@@ -221,7 +221,7 @@ class ListedStore(Protocol):
 
 
 def listings_of(store: TaggedStore) -> Listings:
-    """Return the listings of a store: the store's own ones, or those of a table of pages.
+    """Return the object that lists the events, the tags and the tag groups of a store.
 
     Args:
         store: store of tagged events.

@@ -347,7 +347,7 @@ class TaggedStore(ABC):
         return events
 
     def heads_watched(self, query: Query) -> int:
-        """Count the heads that an append conditional on a query looks at.
+        """Count the tags and types whose latest state an append on the condition of a query checks.
 
         Args:
             query: query of the condition (`fail_if`).

@@ -207,7 +207,7 @@ _FIELDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedImporter(Importer):
-    """Imports a history into a table of pages.
+    """Imports the tagged events of another store, with their ids and times, into a table of streams.
 
     Attributes:
         store: store that the history is imported into.

@@ -74,7 +74,7 @@ class Feed:
         streams: Mapping[str, str],
         changes: kinesis.IStream | None = None,
     ) -> None:
-        """Make the constructs as children of `scope`.
+        """Add the indexer with its event sources, the failure bucket, the topic and the auditor to `scope`.
 
         Args:
             scope: parent construct.

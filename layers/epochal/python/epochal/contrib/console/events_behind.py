@@ -40,7 +40,7 @@ class EventsBehind:
 def events_behind(
     services: Services, groups: Groups, partitions: Iterable[PartitionStanding]
 ) -> dict[tuple[str, int], EventsBehind]:
-    """Return how many events each group is behind, by group and partition."""
+    """Count the events that each group has yet to handle, by pairs of group and partition."""
     return {
         (group.group, partition.partition): EventsBehind(count=0)
         if group.behind == 0

@@ -92,7 +92,7 @@ class ByCost(_InMode):
     mode: Mode = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to put a Tip's events into a calf before writing `new`."""
+        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`."""
         return calf_pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
 
@@ -111,7 +111,7 @@ class Fixed(_InMode):
     mode: Mode = "transactional"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to put a Tip's events into a calf before writing `new`."""
+        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`."""
         if tip.events == 0:
             return False
         if overflows(tip, new) or tip.carried + new.growth > self.max_bytes:

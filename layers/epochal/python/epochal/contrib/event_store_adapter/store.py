@@ -358,7 +358,7 @@ class AggregateStore:
         return replace(replayed, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
-        """Read the events after `seq_nr`, and the snapshot from the head of a refused append.
+        """Read an aggregate's events after `seq_nr`, and its snapshot from the head of a refused append.
 
         One request if the events are not many, and none if there are none: the head is not read again.
         """

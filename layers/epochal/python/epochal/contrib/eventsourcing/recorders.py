@@ -166,7 +166,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         return _Place(AtVersion(version=version - 1), version - 1)
 
     def _next_place(self, stream: str, first: StoredEvent, conflict: Conflict) -> _Place:
-        """Return the place in a stream where its first event goes after a conflict.
+        """Return where to retry events after a conflict, if their version is still the next one of the stream.
 
         Raises:
             IntegrityError: the event's version exists already, or is not the next one.

@@ -490,7 +490,7 @@ class KmsWrapping:
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
-    """Open `Subjects` on a table of keys, which a KMS key wraps.
+    """Open the encryption keys of persons, kept in a table under a KMS key, to seal and to forget.
 
     The table must have no point-in-time recovery (docs/guide/forgetting.md).
 
