@@ -64,7 +64,12 @@ def _bare(kind: type[EpochalError]) -> EpochalError:
 
 
 class InvalidInput(EpochalError, ValueError):
-    """The argument `field` broke the rule `rule`; nothing was written."""
+    """The argument `field` broke the rule `rule`; nothing was written.
+
+    Args:
+        field: name of the argument, or of what is wrong below it.
+        rule: what is wrong with the value, or what it must be.
+    """
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(f"{field}: {rule}")
@@ -72,7 +77,11 @@ class InvalidInput(EpochalError, ValueError):
         self.rule = rule
 
     def call_it(self, field: str) -> None:
-        """Rename the field in the error, to the name by which the caller knows it."""
+        """Rename the field in the error, to the name by which the caller knows it.
+
+        Args:
+            field: name of the argument that the caller passed.
+        """
         self.field = field
         self.args = (f"{field}: {self.rule}",)
 
@@ -83,8 +92,13 @@ class TooLarge(InvalidInput):
     `advice` in the message is what would help.
 
     Attributes:
+        field: name of the argument.
         size: bytes or items of the argument.
         limit: the most that is allowed.
+
+    Args:
+        unit: what `size` counts, such as `bytes` or `items`.
+        advice: what would help; empty for nothing.
     """
 
     def __init__(self, field: str, size: int, limit: int, unit: str = "bytes", advice: str = "") -> None:
@@ -98,6 +112,12 @@ class WrongTable(InvalidInput):
 
     For a transaction over several tables DynamoDB may not tell which table is wrong; then all of them are named.
     `advice` in the message is what may be the cause.
+
+    Args:
+        table: name of the table.
+        wanted: kind of table that is needed; empty if it is not known.
+        found: kind of table that it is; empty for other keys or indexes.
+        advice: what may be the cause; empty for nothing.
     """
 
     def __init__(self, table: str, wanted: str = "", found: str = "", advice: str = "") -> None:
@@ -116,6 +136,8 @@ class BeyondTheEnd(InvalidInput):
         """Make the error for a checkpoint beyond the end of a partition.
 
         Args:
+            partition: number of the partition.
+            checkpoint: the checkpoint.
             field: name of the argument that holds the checkpoint.
         """
         super().__init__(
@@ -133,6 +155,9 @@ class ConflictError(EpochalError):
     Attributes:
         outcome: result that the `try_…` variant of the call returns instead: `Conflict`, `AggregateConflict`, or the
             `StoredState` that is ahead. None where an error is about several calls.
+
+    Args:
+        message: what the conflict is about.
     """
 
     def __init__(self, message: str, outcome: Any = None) -> None:
@@ -142,7 +167,13 @@ class ConflictError(EpochalError):
 
 
 class WrongExpectedVersion(ConflictError):
-    """The stream is at version `actual` (0: perhaps no stream), not at the version that was expected."""
+    """The stream is at version `actual` (0: perhaps no stream), not at the version that was expected.
+
+    Args:
+        stream: name of the stream.
+        expected: version that the caller expected.
+        actual: version of the stream.
+    """
 
     def __init__(self, stream: str, expected: object, actual: int, outcome: Any = None) -> None:
         there = f"the stream is at version {actual}" if actual else "there is no event"
@@ -153,7 +184,12 @@ class WrongExpectedVersion(ConflictError):
 
 
 class StreamDeleted(ConflictError):
-    """The stream was deleted at `version`; its name takes no more events, whatever version is expected."""
+    """The stream was deleted at `version`; its name takes no more events, whatever version is expected.
+
+    Args:
+        stream: name of the stream.
+        version: the stream's next index when it was deleted.
+    """
 
     def __init__(self, stream: str, version: int, outcome: Any = None) -> None:
         super().__init__(f"{stream}: deleted at version {version}, takes no more events", outcome)
@@ -165,6 +201,10 @@ class ConditionUnmet(ConflictError):
     """Conditions of the writes at `places` in `also` do not hold, so nothing was appended.
 
     The `outcome` has, as `unmet`, the item that made each of these conditions fail.
+
+    Args:
+        places: places in `also` of the writes whose conditions do not hold, from 0.
+        outcome: result that the `try_…` variant of the call returns instead.
     """
 
     def __init__(self, places: Any, outcome: Any = None) -> None:
@@ -173,7 +213,12 @@ class ConditionUnmet(ConflictError):
 
 
 class Contended(ConflictError):
-    """A decision was made `attempts` times, and each time another writer was faster."""
+    """A decision was made `attempts` times, and each time another writer was faster.
+
+    Args:
+        stream: name of the stream, or what else was decided on.
+        attempts: number of decisions that were made.
+    """
 
     def __init__(self, stream: str, attempts: int) -> None:
         super().__init__(f"{stream}: overtaken by other writers at each of {attempts} attempts")
@@ -187,6 +232,12 @@ class EventsPruned(EpochalError, LookupError):
     Those below `low_water` are gone.
 
     `because` in the message says what they are needed for, and what to do.
+
+    Args:
+        stream: name of the stream.
+        needed: index from which on events are needed.
+        low_water: index below which events are gone.
+        because: what the events are needed for, and what to do; empty for nothing.
     """
 
     def __init__(self, stream: str, needed: int, low_water: int, because: str = "") -> None:
@@ -198,7 +249,11 @@ class EventsPruned(EpochalError, LookupError):
 
 
 class GroupMissing(EpochalError, LookupError):
-    """No reaction with the name `group` has a checkpoint in this index."""
+    """No reaction with the name `group` has a checkpoint in this index.
+
+    Args:
+        group: name of the consumer group.
+    """
 
     def __init__(self, group: str) -> None:
         super().__init__(
@@ -208,7 +263,13 @@ class GroupMissing(EpochalError, LookupError):
 
 
 class UnknownType(EpochalError, LookupError):
-    """The stream holds, at `index`, an event or unfold of a type that the codec does not know."""
+    """The stream holds, at `index`, an event or unfold of a type that the codec does not know.
+
+    Args:
+        stream: name of the stream.
+        index: index of the event in its stream, or version of the unfold.
+        kind: type of the event or unfold.
+    """
 
     def __init__(self, stream: str, index: int, kind: str) -> None:
         super().__init__(f"{stream}: the codec does not know type {kind} (index {index})")
@@ -218,7 +279,11 @@ class UnknownType(EpochalError, LookupError):
 
 
 class SubjectForgotten(EpochalError, LookupError):
-    """The subject was forgotten: its key was destroyed, and it gets no new one."""
+    """The subject was forgotten: its key was destroyed, and it gets no new one.
+
+    Args:
+        subject: name of the subject.
+    """
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"{subject}: forgotten, nothing more is sealed for it")
@@ -226,7 +291,12 @@ class SubjectForgotten(EpochalError, LookupError):
 
 
 class OutcomeUndetermined(EpochalError):
-    """The response to an append was lost, and the events that would show the outcome were pruned."""
+    """The response to an append was lost, and the events that would show the outcome were pruned.
+
+    Args:
+        stream: name of the stream.
+        version: index of the first event that the append would have written.
+    """
 
     def __init__(self, stream: str, version: int) -> None:
         super().__init__(
@@ -248,7 +318,11 @@ class CorruptData(EpochalError):
 
 
 class UnknownEncoding(CorruptData):
-    """A body is stored under an encoding that this version does not know."""
+    """A body is stored under an encoding that this version does not know.
+
+    Args:
+        encoding: number of the encoding.
+    """
 
     def __init__(self, encoding: int) -> None:
         super().__init__(f"unknown body encoding {encoding}")
@@ -256,7 +330,11 @@ class UnknownEncoding(CorruptData):
 
 
 class MissingBody(EpochalError, LookupError):
-    """The object that a claim check names is not in the bucket."""
+    """The object that a claim check names is not in the bucket.
+
+    Args:
+        key: key of the object in the bucket.
+    """
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the body {key} is not in the bucket")
@@ -267,6 +345,7 @@ class MissingTable(EpochalError, LookupError):
     """A table named by the settings does not exist in this account and region.
 
     Attributes:
+        table: name of the table.
         where: region and address of the database; empty where there is none, as in memory.
     """
 
@@ -283,6 +362,10 @@ class Misconfigured(EpochalError):
     """The AWS configuration of this process has a fault: `what` is wrong, and `how` to mend it.
 
     Nothing was sent.
+
+    Args:
+        what: what is wrong.
+        how: how to mend it.
     """
 
     def __init__(self, what: str, how: str) -> None:
@@ -295,6 +378,11 @@ class InvalidRequest(EpochalError):
     """AWS, or boto before it, refused the request `action` as malformed; nothing was written.
 
     If input and settings are right, this is a defect of Epochal, or a limit that AWS has introduced since.
+
+    Args:
+        action: operation of the AWS API.
+        code: AWS's code for the error.
+        message: AWS's message; may be empty.
     """
 
     def __init__(self, action: str, code: str, message: str) -> None:
@@ -305,7 +393,11 @@ class InvalidRequest(EpochalError):
 
 
 class MissingBucket(EpochalError, LookupError):
-    """A bucket named by the settings does not exist."""
+    """A bucket named by the settings does not exist.
+
+    Args:
+        bucket: name of the bucket.
+    """
 
     def __init__(self, bucket: str) -> None:
         super().__init__(
@@ -315,7 +407,12 @@ class MissingBucket(EpochalError, LookupError):
 
 
 class Refused(EpochalError, PermissionError):
-    """AWS denied the request; `action` is what was attempted."""
+    """AWS denied the request; `action` is what was attempted.
+
+    Args:
+        action: operation that was attempted.
+        reason: AWS's message.
+    """
 
     def __init__(self, action: str, reason: str) -> None:
         super().__init__(f"{action} was denied: {reason}")
@@ -326,6 +423,10 @@ class DeniedBody(Refused):
     """A claim check names the object `key`, outside of the place of bodies, which may not be read.
 
     A retry does not help.
+
+    Args:
+        key: key of the object in the bucket.
+        reason: why it may not be read.
     """
 
     def __init__(self, key: str, reason: str) -> None:
@@ -339,6 +440,10 @@ class Unavailable(EpochalError, TimeoutError):
     `maybe_applied` is true if a write was under way whose response was lost: it may have been applied, or may still be.
     Repeating the call with the same idempotency key is safe. Where AWS denies or refuses the request that would find
     out, that error is the `__cause__`.
+
+    Args:
+        cause: what went wrong.
+        maybe_applied: whether a write may have been applied, or may still be.
     """
 
     def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:

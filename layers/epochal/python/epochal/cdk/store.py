@@ -106,6 +106,7 @@ class Store(Construct):
         """Register the construct of a reaction by the reaction's name.
 
         Args:
+            name: name of the reaction.
             path: path of the construct.
 
         Raises:
@@ -145,6 +146,11 @@ class Store(Construct):
 
         A function takes them by `function.add_layers(*layers.versions)`. They are for the store's Python and
         processor, unless others are given.
+
+        Args:
+            scope: construct in the stack that gets the layers.
+            python: version of Python, such as `3.13`; None for the store's.
+            architecture: processor of the functions; None for the store's.
         """
         if self._layers is not None and python is None and architecture is None:
             return self._layers
@@ -153,6 +159,9 @@ class Store(Construct):
     def stores(self, scope: Construct) -> Stores:
         """Return the tables and the bucket, by name, as a construct in `scope` refers to them.
 
+        Args:
+            scope: construct that refers to the tables.
+
         Raises:
             BadSetting: the construct is deployed to another account or region.
         """
@@ -160,7 +169,11 @@ class Store(Construct):
         return Stores.named(scope, self.stage)
 
     def topic_arn(self, scope: Construct) -> str:
-        """Return the ARN of the topic that publishes which partitions have new events."""
+        """Return the ARN of the topic that publishes which partitions have new events.
+
+        Args:
+            scope: construct that refers to the topic.
+        """
         return Stack.of(scope).format_arn(
             service="sns", resource=topic_of(self.stage), arn_format=ArnFormat.NO_RESOURCE_NAME
         )
@@ -171,19 +184,29 @@ class Store(Construct):
         A function of the app also gets the environment variables of the store: `EPOCHAL_STREAMS_TABLE`,
         `EPOCHAL_BUCKET`. Other programs get them from `environment`.
 
+        Args:
+            grantee: role, user, group, or construct with a role.
+
         Raises:
             BadSetting: the grantee has no identity policy in the store's account.
         """
         self._grant(grantee, "append")
 
     def grant_read(self, grantee: iam.IGrantable) -> None:
-        """Allow a grantee to read streams; grantees, variables and errors are those of `grant_append`."""
+        """Allow a grantee to read streams; grantees, variables and errors are those of `grant_append`.
+
+        Args:
+            grantee: role, user, group, or construct with a role.
+        """
         self._grant(grantee, "read")
 
     def grant_feed(self, grantee: iam.IGrantable) -> None:
         """Allow a grantee to read the feed, with the events of every layout.
 
         Grantees, variables and errors are those of `grant_append`.
+
+        Args:
+            grantee: role, user, group, or construct with a role.
         """
         self._grant(grantee, "feed")
 
@@ -475,6 +498,9 @@ class EventStore(Store):
 
         Another stack refers to them by name, and is deployed after the store's stack.
 
+        Args:
+            scope: construct that refers to the tables.
+
         Raises:
             BadSetting: the construct is deployed to another account or region.
         """
@@ -486,7 +512,11 @@ class EventStore(Store):
         return stores
 
     def topic_arn(self, scope: Construct) -> str:
-        """Return the ARN of the topic that publishes which partitions have new events."""
+        """Return the ARN of the topic that publishes which partitions have new events.
+
+        Args:
+            scope: construct that refers to the topic.
+        """
         return self._topic if self._is_around(scope) else super().topic_arn(scope)
 
     def _is_around(self, scope: Construct) -> bool:

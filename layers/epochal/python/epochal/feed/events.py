@@ -37,6 +37,8 @@ class FeedEvent:
         data: body: bytes, or a claim on the bucket. That of an aggregate's event is UTF-8 JSON.
         meta: metadata: bytes, or a claim on the bucket; empty for none. Aggregates have none.
         timestamp: time as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
+        correlation_id: id of the conversation that the event belongs to; None for none.
+        causation_id: id of what caused the event; None for none.
         tags: all tags of the event, in their order.
         id: id of the event. For an event with tags, a UUID, which is the same in the streams of all its tags; for
             another event, the id that its writer gave it, if any.

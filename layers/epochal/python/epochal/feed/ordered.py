@@ -104,7 +104,12 @@ class OrderedCheckpoint:
 
     @classmethod
     def parse(cls, text: str, field: str = "from") -> OrderedCheckpoint:
-        """Parse the text of an ordered checkpoint; raise `InvalidInput` naming `field`."""
+        """Parse the text of an ordered checkpoint; raise `InvalidInput` naming `field`.
+
+        Args:
+            text: text of the checkpoint, as `str` makes it.
+            field: name of the argument that holds the text, for error messages.
+        """
         must_be(str, text, field, "text")
         try:
             fields = json.loads(text)

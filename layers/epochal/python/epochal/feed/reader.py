@@ -131,7 +131,11 @@ class FeedReader:
     histories: tuple[History, ...] = ()
 
     def on(self, driver: Driver) -> FeedReader:
-        """Return the same reader with all requests through another driver."""
+        """Return the same reader with all requests through another driver.
+
+        Args:
+            driver: driver that runs the requests of the copy.
+        """
         return replace(self, driver=driver, histories=tuple(history.on(driver) for history in self.histories))
 
     def partitions(self) -> tuple[PartitionTail, ...]:
@@ -146,7 +150,11 @@ class FeedReader:
         return frozenset[str]().union(*(getattr(registry, "declared", ()) for registry in registries))
 
     def categories(self, partition: int) -> Categories:
-        """Return how streams of a partition belong to categories, by its store or else its layout."""
+        """Return how streams of a partition belong to categories, by its store or else its layout.
+
+        Args:
+            partition: number of the partition.
+        """
         layout = layout_of(partition)
         for history in self.histories:
             if history.name == layout.name and (registry := getattr(history, "categories", None)) is not None:
@@ -157,6 +165,10 @@ class FeedReader:
         """Return the checkpoint of a starting point: a moment, `beginning`, `tail`, or a checkpoint itself.
 
         A moment is searched for in the index: requests grow with the logarithm of its events.
+
+        Args:
+            partition: number of the partition.
+            start: starting point: a checkpoint, `beginning`, `tail`, or a moment.
 
         Raises:
             InvalidInput: it is no place, or the partition is not on record and has no tail.
@@ -191,6 +203,7 @@ class FeedReader:
         brings it to 64 MB of large bodies.
 
         Args:
+            partition: number of the partition.
             start: starting point; by default the beginning, or backward the tail.
             direction: `backward` returns what is before `start`, newest first; `next` is then where to continue
                 backward.
@@ -222,7 +235,12 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """Read a page as `page` does, ending earlier if `room` is full; bodies in the bucket stay claims."""
+        """Read a page as `page` does, ending earlier if `room` is full; bodies in the bucket stay claims.
+
+        Args:
+            room: bounds of the page's size.
+            partition, start, direction, limit, categories, data, removals, seconds, wait: as for `page`.
+        """
         asked = span_filter(partial(self.categories, partition), categories, None)
         entries = list(
             self._span_reader(partition, start, direction).entries(
@@ -259,7 +277,11 @@ class FeedReader:
         the time of the entry.
 
         Args:
+            limit: number of items after which the page ends, 1 or more.
             before: a position, such as a page's `next`: only its partitions, and what is before it.
+            categories: categories of streams, types of aggregates or groups of tags; None for all.
+            predicate: function that says whether a span may belong to the page; None for all spans.
+            data: whether items have their events.
             seconds: a page that is not full after so long ends, with the position reached.
 
         Raises:
@@ -288,9 +310,11 @@ class FeedReader:
         Deleted streams are listed. Streams of tags are listed if their category is requested.
 
         Args:
+            limit: number of streams after which the page ends, 1 or more.
             start: a position, such as a page's `next`, or a starting point; by default the beginning, or backward the
                 tail.
             direction: `backward` returns the newest first.
+            categories: categories of streams, types of aggregates or groups of tags; None for all but those of tags.
             prefix: beginning of the names.
             seconds: a page that is not full after so long ends, with the position reached.
 
@@ -316,6 +340,13 @@ class FeedReader:
         Streams of one name in several layouts come together. The index is not ordered by name: each page reads all of
         it, holds no more than the page, and continues `after` a name. So request large pages.
 
+        Args:
+            limit: number of streams of the page at most, 1 or more.
+            after: name after which the page begins; empty for the first page.
+            categories: categories of streams, types of aggregates or groups of tags; None for all but those of tags.
+            prefix: beginning of the names.
+            seconds: time for reading all of the index.
+
         Raises:
             InvalidInput: a limit below 1; or the time is over before all of the index was read.
         """
@@ -335,6 +366,8 @@ class FeedReader:
         has come for a while, or the time is over.
 
         Args:
+            stream: name of the stream.
+            version: index after the last event to wait for, such as the version that an append returns.
             source: layout in which the stream is stored.
             seconds: time to wait for what has not been indexed. Looking back may take two more.
 
@@ -357,17 +390,34 @@ class FeedReader:
 
         None is left out: those that can no longer be read come as `gone`, those that cannot with their `fault`. Without
         `fetch`, bodies in the bucket stay claims.
+
+        Args:
+            partition: number of the partition.
+            stream: name of the stream.
+            first: index of the first event.
+            end: index after the last event.
+            fetch: False leaves bodies that lie in the bucket as claims.
         """
         return self.hydrate(partition, fetch=fetch)(stream, first, end)
 
     def items(self, partition: int, spans: Sequence[Span]) -> tuple[FeedItem, ...]:
-        """Return the items of a partition's spans with their events, as a page with data has them."""
+        """Return the items of a partition's spans with their events, as a page with data has them.
+
+        Args:
+            partition: number of the partition.
+            spans: spans of that partition, as `spans` returns them.
+        """
         return tuple(hydrated(spans, self.hydrate(partition)))
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
         """Return the index after the last event that a stream's store holds now, at least `since`.
 
         The feed may not have come so far yet.
+
+        Args:
+            partition: number of the partition.
+            stream: name of the stream.
+            since: lowest result.
 
         Raises:
             InvalidInput: the reader was not given the store of the partition's layout.
@@ -378,6 +428,10 @@ class FeedReader:
         """Return what has been removed from a stream so far, as one removal before the events that are left.
 
         None if nothing has, or if the layout does not record it.
+
+        Args:
+            partition: number of the partition.
+            stream: name of the stream.
         """
         removal_of = getattr(self._history(partition), "removal_of", None)
         return None if removal_of is None else cast("Removal | None", removal_of(stream))
@@ -397,6 +451,16 @@ class FeedReader:
         """Read a page of spans from `start` on: at least `limit` events if there are as many.
 
         It includes all of the entry that reaches the limit. The arguments are those of `page`.
+
+        Args:
+            partition: number of the partition.
+            start: starting point: a checkpoint, `beginning`, `tail`, or a moment.
+            limit: number of events after which the page ends, 1 or more.
+            categories: categories of streams, types of aggregates or groups of tags; None for all.
+            predicate: function that says whether a span is returned; None for all spans.
+            removals: whether removals of events are returned, too.
+            seconds: time after which a page that is not full ends.
+            wait: seconds to wait for something to come if there is nothing.
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")
@@ -411,6 +475,11 @@ class FeedReader:
         """Iterate over pages from `start` to the tail; the index is read one request ahead.
 
         Keep a page's `next` once its items are handled, and resume from there.
+
+        Args:
+            partition: number of the partition.
+            start: starting point: a checkpoint, `beginning`, `tail`, or a moment.
+            options: as in `PageOptions`.
         """
         request = self._request(partition, **options)
         reader = self._span_reader(partition, start)
@@ -432,6 +501,12 @@ class FeedReader:
         """Iterate over pages from `start` on without end; at the tail, wait `wait` seconds for each page.
 
         A page comes when there is something, or empty after that time.
+
+        Args:
+            partition: number of the partition.
+            start: starting point: a checkpoint, `beginning`, `tail`, or a moment.
+            wait: seconds to wait for each page at the tail.
+            options: as in `PageOptions`.
         """
         must_be_seconds(wait, "wait")
         request = self._request(partition, **options)
@@ -461,10 +536,13 @@ class FeedReader:
 
         Args:
             within: seconds that an event is held back at most, so that what was written before it may come first.
+            start: ordered checkpoint of an earlier page, or a starting point of all partitions.
             partitions: partitions to read; by default, all that are recorded.
             follow: continue at the tail without end, as `follow` does; otherwise the last page ends with what is older
                 than `within` there.
+            wait: seconds to wait for each page at the tail, where `follow`.
             limit: number of items in a page at most.
+            categories, predicate, once, strict: as in `PageOptions`.
             now: returns nanoseconds since 1970. It must not be ahead of the indexers' clocks by much of `within`.
 
         Raises:
@@ -518,13 +596,22 @@ class FeedReader:
         )
 
     def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
-        """Return a function that reads the events of a partition; raise `InvalidInput` without their store."""
+        """Return a function that reads the events of a partition; raise `InvalidInput` without their store.
+
+        Args:
+            partition: number of the partition.
+            fetch: False leaves bodies that lie in the bucket as claims.
+        """
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
         """Return what reads a partition's events, and leaves those that may be large unopened if the layout can.
 
         Without `fetch`, bodies in the bucket stay claims.
+
+        Args:
+            partition: number of the partition.
+            fetch: False leaves bodies that lie in the bucket as claims.
         """
         history = self._history(partition)
         unopened = getattr(history, "unopened", history.events)

@@ -18,6 +18,9 @@ class FeedItem(NamedTuple):
     """One item of a feed page: an event, or a removal of events.
 
     Attributes:
+        stream: name of the stream.
+        index: index of the event in its stream.
+        type: type of the event.
         event: the event itself; None if data was not requested, if the event is gone or cannot be read, or if the page
             was full (`omitted`).
         omitted: whether the event was left out because the page had no room for it: it can be read from its stream.
@@ -38,7 +41,11 @@ class FeedItem(NamedTuple):
 
     @classmethod
     def of(cls, removal: Removal) -> FeedItem:
-        """Build the item of a removal."""
+        """Build the item of a removal.
+
+        Args:
+            removal: the removal.
+        """
         return cls(removal.stream, removal.end, f"${removal.kind}", removal=removal)
 
 
@@ -47,6 +54,11 @@ class FeedPage:
     """Items in feed order, or newest first, and the checkpoint to continue from.
 
     `at_tail` says that the index held no more, or backward nothing older.
+
+    Attributes:
+        items: items of the page.
+        next: checkpoint to continue from.
+        at_tail: whether the index held no more, or backward nothing older.
     """
 
     items: tuple[FeedItem, ...]
@@ -73,7 +85,12 @@ class SpanPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestPage:
-    """The newest items of the feed, newest first, and the position before which the next page continues."""
+    """The newest items of the feed, newest first, and the position before which the next page continues.
+
+    Attributes:
+        items: items of the page, newest first.
+        next: position before which the next page begins.
+    """
 
     items: tuple[FeedItem, ...]
     next: FeedPosition
@@ -86,7 +103,15 @@ class NewestPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedStream:
-    """A stream, with the type of its first event, its partition of the feed, and when that event was indexed."""
+    """A stream, with the type of its first event, its partition of the feed, and when that event was indexed.
+
+    Attributes:
+        stream: name of the stream.
+        category: category of the stream.
+        type: type of its first event.
+        partition: number of its partition.
+        created: time at which its first event was indexed: ISO 8601.
+    """
 
     stream: str
     category: str
@@ -100,6 +125,11 @@ class StreamsPage:
     """Streams, and the position from which the next page continues.
 
     `at_end` says that there were no more.
+
+    Attributes:
+        streams: streams of the page.
+        next: position from which the next page continues.
+        at_end: whether there were no more streams.
     """
 
     streams: tuple[ListedStream, ...]
@@ -109,7 +139,12 @@ class StreamsPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedStreams:
-    """Streams in the order of their names, and the name after which the next page continues; None at the end."""
+    """Streams in the order of their names, and the name after which the next page continues; None at the end.
+
+    Attributes:
+        streams: streams of the page.
+        next: name after which the next page begins; None at the end.
+    """
 
     streams: tuple[ListedStream, ...]
     next: str | None
@@ -122,7 +157,12 @@ class NamedStreams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTail:
-    """A partition, and the checkpoint after its last entry."""
+    """A partition, and the checkpoint after its last entry.
+
+    Attributes:
+        partition: number of the partition.
+        tail: checkpoint after its last entry.
+    """
 
     partition: int
     tail: Checkpoint

@@ -47,6 +47,10 @@ def lambda_handler(
 
     A process has two reactions: the handler runs the one that the function was deployed for.
 
+    Args:
+        reaction: a reaction, or a process with its two reactions.
+        environment: environment variables with the settings of the function.
+
     Raises:
         InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
         ModuleNotFoundError: the extra `lambda` is not installed.

@@ -100,7 +100,12 @@ class Checkpoint(int):
 
     @classmethod
     def of(cls, epoch: int, offset: int) -> Checkpoint:
-        """Build the checkpoint of entry `offset` in `epoch`."""
+        """Build the checkpoint of entry `offset` in `epoch`.
+
+        Args:
+            epoch: number of the epoch of the index, from 0.
+            offset: number of the entry in its epoch, from 0.
+        """
         if not (0 <= epoch <= MAX_EPOCH and 0 <= offset <= MAX_OFFSET):
             raise ValueError(f"no checkpoint holds entry {offset:,} of epoch {epoch:,}")
         return cls(epoch << OFFSET_BITS | offset)
@@ -126,7 +131,12 @@ BEGINNING: Final = Checkpoint(0)
 
 
 def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
-    """Parse `epoch@offset` or a plain integer as a checkpoint; raise `InvalidInput` naming `field`."""
+    """Parse `epoch@offset` or a plain integer as a checkpoint; raise `InvalidInput` naming `field`.
+
+    Args:
+        text: text of the checkpoint.
+        field: name of the argument that holds the text, for error messages.
+    """
     must_be(str, text, field, "text")
     match = _TEXT.fullmatch(text)
     if match is None:
@@ -149,7 +159,11 @@ class FeedPosition(dict[int, Checkpoint]):
     """
 
     def covers(self, other: Mapping[int, Checkpoint]) -> bool:
-        """Return whether this position is at or after another one in every partition."""
+        """Return whether this position is at or after another one in every partition.
+
+        Args:
+            other: position to compare with: checkpoints by partition.
+        """
         must_be(Mapping, other, "other", "a position")
         for checkpoint in other.values():
             must_be(int, checkpoint, "other", "a position, with a Checkpoint of each partition")
@@ -178,7 +192,11 @@ def parse_position(text: str, field: str = "position") -> FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time at which to begin reading a feed; `at` creates it."""
+    """A time at which to begin reading a feed; `at` creates it.
+
+    Attributes:
+        ticks: time in ticks of 100 nanoseconds since the year 1.
+    """
 
     ticks: Ticks
 

@@ -55,7 +55,13 @@ def end_of_mark(mark: int) -> int:
 
 # A named tuple, because catching up makes one for nearly every event: a frozen dataclass takes twice as long.
 class Span(NamedTuple):
-    """Consecutive events of one stream: the index of the first, and the types of all."""
+    """Consecutive events of one stream: the index of the first, and the types of all.
+
+    Attributes:
+        stream: name of the stream.
+        index: index of the first event.
+        types: types of all events, in order.
+    """
 
     stream: str
     index: int  # type: ignore[assignment]  # tuple's own method of that name is none of ours
@@ -67,12 +73,20 @@ class Span(NamedTuple):
         return self.index + len(self.types)
 
     def since(self, index: int) -> Span:
-        """Return the span without the events below `index`."""
+        """Return the span without the events below `index`.
+
+        Args:
+            index: index of the first event that stays.
+        """
         cut = max(0, index - self.index)
         return Span(self.stream, self.index + cut, self.types[cut:])
 
     def until(self, index: int) -> Span:
-        """Return the span without the events from `index` on."""
+        """Return the span without the events from `index` on.
+
+        Args:
+            index: index after the last event that stays.
+        """
         return Span(self.stream, self.index, self.types[: max(0, index - self.index)])
 
 

@@ -136,12 +136,18 @@ class Recorded:
 
     Attributes:
         stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it has tags alone.
+        type: type of the event.
+        data: body: bytes, or a claim on the bucket.
+        meta: metadata: bytes, or a claim on the bucket; empty for none.
         timestamp: ISO 8601; when it happened.
+        correlation_id: id of the conversation that the event belongs to; None for none.
+        causation_id: id of what caused the event; None for none.
         append_id: of the first event of each append (16 bytes); None elsewhere, and on events that other libraries
             wrote.
         tags: what it concerns, in order.
         id: a UUID: of an event with tags, or where the caller chose one; else empty.
         place: of an event with tags, which are ordered by this text; else empty.
+        trail: what the read had passed when it came to this event, from which its position follows; None for none.
     """
 
     stream: str = ""
@@ -302,7 +308,15 @@ class Unfold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedUnfold:
-    """An unfold as stored; `version` is the stream's version that it was made from."""
+    """An unfold as stored; `version` is the stream's version that it was made from.
+
+    Attributes:
+        version: version of the stream that the unfold was made from.
+        type: type of the unfold.
+        data: body: bytes, or a claim on the bucket.
+        meta: metadata: bytes, or a claim on the bucket.
+        timestamp: time of the unfold: ISO 8601.
+    """
 
     version: int
     type: str

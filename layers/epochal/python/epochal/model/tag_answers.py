@@ -32,8 +32,11 @@ class Seen:
     """Events of a read, in order of their places or newest first, and the position that it reached.
 
     Attributes:
+        events: the events.
+        position: position that the read reached, to append `after`.
         more: whether there are others beyond the limit. The position of a forward read does not include these; that of
             a backward read does, because it is the position of the newest event.
+        capacity: read units and requests that the read took.
     """
 
     events: tuple[Recorded, ...]
@@ -47,8 +50,10 @@ class TaggedPage:
     """One page of a forward read of tagged events. It may be empty although the read moved on.
 
     Attributes:
+        events: events of the page, in order.
         position: position to append after, once nothing is left; None before.
         rest: where the next page begins; None at the end.
+        capacity: read units and requests that the page took.
     """
 
     events: tuple[Recorded, ...]
@@ -62,8 +67,10 @@ class BackwardPage:
     """One page of a backward read of tagged events, newest first.
 
     Attributes:
+        events: events of the page, newest first.
         position: position of the newest event that exists, to append after.
         rest: where the next page begins; None at the end.
+        capacity: read units and requests that the page took.
     """
 
     events: tuple[Recorded, ...]
@@ -139,6 +146,13 @@ class TagEntry:
     """One entry in the list of a tag's events.
 
     `index` counts from 0; it is None on entries that Sekiban wrote.
+
+    Attributes:
+        event_id: id of the event.
+        event_type: type of the event.
+        place: text by which the tag's entries are ordered.
+        index: index of the event in the tag, from 0; None on entries that Sekiban wrote.
+        created_at: time of the event: ISO 8601.
     """
 
     event_id: str
@@ -150,7 +164,12 @@ class TagEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCount:
-    """A tag and the number of its events, as its head counts them."""
+    """A tag and the number of its events, as its head counts them.
+
+    Attributes:
+        tag: the tag.
+        events: number of its events.
+    """
 
     tag: str
     events: int

@@ -120,6 +120,10 @@ class QueryItem:
     """One alternative of a query: events of any of `types` that have all of `tags`.
 
     Empty `types` match any type, and empty `tags` any tags.
+
+    Attributes:
+        types: types of the events; empty for any.
+        tags: tags that the events have, all of them; empty for any.
     """
 
     types: frozenset[str] = frozenset()
@@ -140,13 +144,22 @@ class QueryItem:
             check_tag(tag)
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:
-        """Return whether an event of this type with these tags matches."""
+        """Return whether an event of this type with these tags matches.
+
+        Args:
+            kind: type of the event.
+            tags: tags of the event.
+        """
         return (not self.types or kind in self.types) and self.tags.issubset(tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query for the events that match at least one of its `items`."""
+    """A query for the events that match at least one of its `items`.
+
+    Attributes:
+        items: alternatives of the query; at least one.
+    """
 
     items: tuple[QueryItem, ...]
 
@@ -164,7 +177,12 @@ class Query:
         return Query(items=(QueryItem(),))
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:
-        """Return whether an event of this type with these tags matches at least one item."""
+        """Return whether an event of this type with these tags matches at least one item.
+
+        Args:
+            kind: type of the event.
+            tags: tags of the event.
+        """
         return any(item.matches(kind, tags) for item in self.items)
 
 
@@ -184,16 +202,29 @@ class Trail:
 
     @staticmethod
     def of(position: Position) -> Trail:
-        """Return the trail of an event at which the read had seen everything that it looked at."""
+        """Return the trail of an event at which the read had seen everything that it looked at.
+
+        Args:
+            position: position of the read.
+        """
         return Trail(base=position.seen, passed={}, end=position)
 
     @staticmethod
     def in_tags(counts: Mapping[str, int], last: str) -> Trail:
-        """Return the trail of an event that is the last of so many in these tags, found without a query."""
+        """Return the trail of an event that is the last of so many in these tags, found without a query.
+
+        Args:
+            counts: number of events of each tag, up to this event.
+            last: key of the event's entry.
+        """
         return Trail.of(Position(seen={tag: Reached(count, last) for tag, count in counts.items()}))
 
     def at(self, key: str) -> Position:
-        """Return the position that includes each tag's events up to the one with this key."""
+        """Return the position that includes each tag's events up to the one with this key.
+
+        Args:
+            key: key of an entry that the read has passed.
+        """
         return replace(self.end, seen={tag: self._reached(tag, key) for tag in self.base})
 
     def _reached(self, tag: str, key: str) -> Reached:

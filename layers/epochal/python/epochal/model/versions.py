@@ -52,6 +52,9 @@ class AtVersion:
     """Expects that the stream holds exactly `version` events, as in `AtVersion(2)`.
 
     Unfolds may have changed meanwhile.
+
+    Attributes:
+        version: number of events of the stream, 0 or more.
     """
 
     version: int
@@ -208,7 +211,12 @@ def check_expected(expected: object) -> None:
 
 
 def parse_token(text: str, field: str = "If-Match") -> Token:
-    """Decode the text of `Token.text`; raise `InvalidInput` naming `field`."""
+    """Decode the text of `Token.text`; raise `InvalidInput` naming `field`.
+
+    Args:
+        text: text of a token, or a plain version.
+        field: name of the argument that holds the text, for error messages.
+    """
     match = _TOKEN.fullmatch(text)
     if match is None or int(match[1]) > MAX_VERSION:
         raise InvalidInput(field, "must be a token that an append or load returned, or a version")
@@ -307,6 +315,7 @@ class Conflict:
         unmet: the items in the way, by the places of the writes in `also`; None where there is no item.
         streams: of an append to several, those that were found not to be as expected, each with where it is. Others may
             be elsewhere, too: what is found first ends the append. Empty where the reason is another.
+        capacity: units and requests that the attempt took.
     """
 
     version: int = 0
@@ -327,6 +336,11 @@ class Undetermined:
 
     The events from index `first` on, which would tell, have been pruned since; for an append to several `streams`, in
     every one of them.
+
+    Attributes:
+        first: index of the first event that would tell.
+        streams: for an append to several streams, the same of each, by name.
+        capacity: units and requests that the attempt took.
     """
 
     first: int = 0

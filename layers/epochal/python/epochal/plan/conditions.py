@@ -19,6 +19,9 @@ class Absent:
     """The condition that an attribute does not exist.
 
     On a key attribute: the item does not exist.
+
+    Attributes:
+        name: name of the attribute.
     """
 
     name: str

@@ -93,7 +93,13 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """A write of a whole item, made if `condition` holds on the stored item."""
+    """A write of a whole item, made if `condition` holds on the stored item.
+
+    Attributes:
+        table: name of the table.
+        item: the whole item.
+        condition: condition on the stored item; None for none.
+    """
 
     table: str
     item: Item

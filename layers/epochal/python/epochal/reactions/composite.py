@@ -30,7 +30,12 @@ class Composite:
     name: str
 
     def reactions(self, streams: Streams, on_passed: OnPassed = ..., /) -> Sequence[Reaction]:
-        """Return the reactions, of which the first takes the inputs; all may append to `streams`."""
+        """Return the reactions, of which the first takes the inputs; all may append to `streams`.
+
+        Args:
+            streams: store that the reactions may append to.
+            on_passed: function that is called for each input that is skipped.
+        """
         raise NotImplementedError
 
     def code_names(self) -> frozenset[str]:

@@ -87,6 +87,9 @@ class Selector:
         """Return whether a span may contain a selected event, judged by its stream and types.
 
         A span without events is judged by its stream alone.
+
+        Args:
+            span: consecutive events of one stream, with their types.
         """
         name = span.stream.removeprefix(TAG_STREAMS)
         if not name.startswith(self.prefix) or (self.streams is not None and name not in self.streams):
@@ -98,7 +101,11 @@ class Selector:
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a selected span is selected itself, as far as it is known."""
+        """Return whether an event of a selected span is selected itself, as far as it is known.
+
+        Args:
+            event: event with as much as is known of it.
+        """
         if self.query is not None and not self._asks_for(self.query, event):
             return False
         if _is_hidden(event):
@@ -208,7 +215,11 @@ class Delivery:
                 yield event
 
     def key(self, event: FeedEvent | Removal) -> str:
-        """Return an idempotency key: the same whenever this group handles this event or removal, and unique to it."""
+        """Return an idempotency key: the same whenever this group handles this event or removal, and unique to it.
+
+        Args:
+            event: an event or the removal of this delivery.
+        """
         place = f"{event.kind}@{event.end}" if isinstance(event, Removal) else f"@{event.index}"
         return f"{self.group}/{self.partition}/{self.stream}{place}"
 
@@ -341,7 +352,11 @@ class Reaction:
         return result if self.asynchronous else must_be_done(result, "handler")
 
     def wants(self, span: Span) -> bool:
-        """Return whether a span of a requested category may contain events to deliver."""
+        """Return whether a span of a requested category may contain events to deliver.
+
+        Args:
+            span: consecutive events of one stream, with their types.
+        """
         if self.types is None:
             of_types = not span.types or not TIMERS.issuperset(span.types)
         else:
@@ -349,11 +364,19 @@ class Reaction:
         return of_types and (self.only is None or self.only.takes(span))
 
     def wants_removal(self, span: Span) -> bool:
-        """Return whether removals of a stream are delivered; `span` has its name and no events."""
+        """Return whether removals of a stream are delivered; `span` has its name and no events.
+
+        Args:
+            span: span with the name of the stream, and no events.
+        """
         return self.removed is not None and (self.only is None or self.only.takes(span))
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a wanted span is to be delivered itself, as far as it is known."""
+        """Return whether an event of a wanted span is to be delivered itself, as far as it is known.
+
+        Args:
+            event: event with as much as is known of it.
+        """
         if not _of_type(event, self.types) or (self.only is not None and not self.only.takes_event(event)):
             return False
         by_query = self.only is not None and self.only.query is not None  # which has it once already
@@ -381,6 +404,26 @@ def reaction(
     sealed: bool = False,
 ) -> Callable[[Handler], Reaction]:
     """Turn a function into a reaction (decorator); the arguments are the attributes of `Reaction`.
+
+    Args:
+        name: name of the consumer group whose checkpoints these are; another name begins anew.
+        categories: categories of streams, types of aggregates and groups of tags; None for all.
+        types: types of events; None for all except those of timers, which must be named.
+        only: further conditions on events; None for all.
+        sources: layouts whose events are handled; None for all.
+        start: where a group without a checkpoint begins: `beginning`, `tail`, or a moment.
+        max_events: largest number of events in a delivery, 1 or more.
+        parallel: number of streams that a member handles at the same time.
+        in_order: whether deliveries of a partition come one after another, in the order of the feed.
+        members: number of members that divide the streams of a partition among them.
+        partition_by: regular expression with one group: streams in whose names it matches the same text have the same
+            member.
+        attempts: number of calls before a stream is given up.
+        on_failure: `park` sets the stream aside; `block` stops its partition until the stream is handled.
+        once: whether an event with several tags is delivered through its first tag only.
+        within: for an `async def`, asynchronous context around all deliveries, such as an `AsyncPlace`.
+        removed: function that is called if events of a stream are gone; None for a reaction to events alone.
+        sealed: whether messages of the handler's errors are never kept, since they may quote what is sealed.
 
     Raises:
         InvalidInput: an argument that could not be kept.

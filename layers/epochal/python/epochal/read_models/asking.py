@@ -45,6 +45,7 @@ class FoundDocument:
     """A document of a page.
 
     Attributes:
+        key: key of the document.
         value: the document; or what its entry holds, where the key was declared so.
     """
 

@@ -104,24 +104,41 @@ class _Document:
 class Documents:
     """The documents that a fold reads and writes, by key. Values are JSON, in which numbers stay exact, or of the class
     that the model was opened with.
+
+    Attributes:
+        load: function that reads a document by its key.
     """
 
     load: Callable[[str], _Document]
     _held: dict[str, _Document] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a document, or `default` if there is none. To change it, put it back."""
+        """Return a document, or `default` if there is none. To change it, put it back.
+
+        Args:
+            key: key of the document.
+            default: result if there is no such document.
+        """
         value = self._document(key).value
         return default if value is None else value
 
     def put(self, key: str, value: Any) -> None:
-        """Write a document."""
+        """Write a document.
+
+        Args:
+            key: key of the document.
+            value: the document: JSON, or an object of the model's class. None is refused.
+        """
         if value is None:
             raise InvalidInput("value", "must not be null: delete the document instead")
         self._document(key).change(value)
 
     def delete(self, key: str) -> None:
-        """Delete a document, if there is one."""
+        """Delete a document, if there is one.
+
+        Args:
+            key: key of the document.
+        """
         self._document(key).change(None)
 
     @property
@@ -170,6 +187,11 @@ class ReadModel(Generic[D]):
     def apply(self, delivery: Delivery, fold: Fold) -> int:
         """Fold a delivery's events into the documents, each once; return how many were new.
 
+        Args:
+            delivery: delivery that a reaction's handler receives.
+            fold: plain function of the documents and one event, which puts and deletes documents. It may be called
+                again for an event, if another writer was faster.
+
         Raises:
             Contended: others changed the same documents at every attempt.
             InvalidInput: `fold` is no plain function: what it would do, nothing awaits. Or the generation was built
@@ -202,6 +224,10 @@ class ReadModel(Generic[D]):
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
         """Fold a delivery's removal; return False if it, or a later one of the stream, was folded before.
+
+        Args:
+            delivery: delivery of a removal, without events.
+            fold: plain function of the documents and the removal, which puts and deletes documents.
 
         Raises:
             Contended, InvalidInput, TooLarge: as `apply` does; also where the delivery has events.
@@ -253,6 +279,9 @@ class ReadModel(Generic[D]):
         With `prefix`, those whose keys begin with it; otherwise those from `since` on and before `below`.
 
         Args:
+            prefix: beginning of the keys.
+            since: alternatively, the lowest key.
+            below: key before which the documents end.
             limit: number of documents at most, up to 1,000.
             after: `next` of the previous page, with all else the same.
             backward: whether the last key comes first.
@@ -283,8 +312,10 @@ class ReadModel(Generic[D]):
                 follows.
             since: alternatively, the value that follows is this or above.
             below: and less than this.
-            limit: as for `list`, with `after` and `backward`. A document that has several values in the range is shown
+            limit: number of documents at most, up to 1,000. A document that has several values in the range is shown
                 for each.
+            after: `next` of the previous page, with all else the same; None for the first page.
+            backward: whether the last document comes first.
 
         Raises:
             InvalidInput: the generation was built without that key, or `after` is of another question.
@@ -306,6 +337,8 @@ class ReadModel(Generic[D]):
         It reads their entries: one read unit for about thirty.
 
         Args:
+            name: name of the key; None counts the list of all documents.
+            values, prefix, since, below: as for `find`; without a name, `prefix`, `since` and `below` as for `list`.
             at_most: number at which to stop counting.
         """
         from epochal.read_models.asking import count  # noqa: PLC0415  only who asks loads it
@@ -314,7 +347,11 @@ class ReadModel(Generic[D]):
         return self.driver.run(count(self.table, question, at_most))
 
     def place(self, stream: str) -> int | None:
-        """Return the next index of a stream to be folded; None if no event has been."""
+        """Return the next index of a stream to be folded; None if no event has been.
+
+        Args:
+            stream: name of the stream.
+        """
         item = self._get(self._key(stream, "place"))
         return None if item is None else read_number(item, "n")
 
@@ -323,6 +360,11 @@ class ReadModel(Generic[D]):
 
         With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
         stream's events: an event that is never delivered is waited for in vain.
+
+        Args:
+            stream: name of the stream.
+            version: index after the last event to wait for, such as the version that an append returns.
+            seconds: time to wait at most.
         """
         return reached(version, lambda: self.place(stream), seconds, self.driver.clock, self.driver.sleep)
 
@@ -506,7 +548,12 @@ class ReadModel(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadModels:
-    """The read models of a table, and which generation of each is live."""
+    """The read models of a table, and which generation of each is live.
+
+    Attributes:
+        driver: runs requests.
+        table: name of the table of read models.
+    """
 
     driver: Driver
     table: str
@@ -612,6 +659,10 @@ class ReadModels:
         That something of the generation is there takes one read if it has keys. Otherwise the table is scanned up to
         its first item; a program that may not scan is believed.
 
+        Args:
+            name: name of the read model.
+            generation: number of the generation, 1 or more.
+
         Raises:
             InvalidInput: a later one is live already, or nothing has been folded into this one.
         """
@@ -635,6 +686,8 @@ class ReadModels:
         it deletes.
 
         Args:
+            name: name of the read model.
+            generation: number of the generation.
             after: `next` of the previous call; the generation is gone once that is None.
 
         Raises:

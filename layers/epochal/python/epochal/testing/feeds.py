@@ -108,6 +108,9 @@ class MemoryFeed:
 
         A process is run until neither its inbox nor its outbox advances; DEBUG has each input that it skips.
 
+        Args:
+            reaction: a reaction, or a process.
+
         Raises:
             InvalidInput: another handler has run under the same name here, and its group is still there; or the
                 reaction appends events that it handles itself, without end.
@@ -135,6 +138,10 @@ class MemoryFeed:
         The clock of all stores here stands still from now on, and moves only by this method. At each moment at which
         timers are due they fire, and then these reactions run; before the first and after the last moment, too.
 
+        Args:
+            reactions: reactions and processes that run after timers have fired.
+            weeks, days, hours, minutes, seconds: parts of the time that passes, which are added up.
+
         Raises:
             EpochalError: a timer could not fire.
             InvalidInput: timers set others without a pause, and time would not go by.
@@ -152,7 +159,11 @@ class MemoryFeed:
         return fired
 
     def parking(self, reaction: Reaction) -> Parking:
-        """Return the parked streams of a reaction."""
+        """Return the parked streams of a reaction.
+
+        Args:
+            reaction: the reaction.
+        """
         return Parking(reactor=self._reactor(reaction))
 
     def _note(self, name: str, codes: Collection[str], *, group: str) -> None:
@@ -183,12 +194,20 @@ class MemoryFeed:
         return time.time_ns() if self._stopped is None else self._stopped
 
     def stop_clock(self, at: Ticks) -> None:
-        """Stop the clock of all stores here at a time; a time in the past counts as now."""
+        """Stop the clock of all stores here at a time; a time in the past counts as now.
+
+        Args:
+            at: time at which the clock stops, in ticks of 100 nanoseconds since the year 1.
+        """
         now = self.now()
         self._stopped = now + max(0, (at - from_unix_nanoseconds(now)) * 100)
 
     def run(self, reaction: Reaction | Composite | type) -> list[Ran]:
-        """Run a reaction as `react` does, without warnings of categories and types that never came."""
+        """Run a reaction as `react` does, without warnings of categories and types that never came.
+
+        Args:
+            reaction: a reaction, or a process.
+        """
         if composite := composite_of(reaction):
             return self._run_composite(composite)
         return self._run(self._reactor(cast("Reaction", reaction)))

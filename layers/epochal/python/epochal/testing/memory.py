@@ -86,6 +86,7 @@ class MemoryTables:
         """Create empty tables by name.
 
         Args:
+            tables: shapes of the tables, by their names.
             response_bytes: largest number of bytes of items in the response to a transaction; fewer than DynamoDB's let
                 small items reach that limit.
         """
@@ -96,6 +97,9 @@ class MemoryTables:
 
     def execute(self, op: ops.Op) -> ops.Reply:
         """Perform one operation atomically, and return its reply; raise what DynamoDB's interpreter raises.
+
+        Args:
+            op: operation to perform.
 
         Raises:
             TooLarge: a limit of DynamoDB.
@@ -133,13 +137,21 @@ class MemoryTables:
                 return self._write((op,))
 
     def items(self, table: str) -> Iterator[Item]:
-        """Iterate over every item of a table, for assertions."""
+        """Iterate over every item of a table, for assertions.
+
+        Args:
+            table: name of the table.
+        """
         with self._lock:
             stored = self._table(table)
             yield from [stored.partitions[p][s] for p in stored.partitions for s in stored.order[p]]
 
     def changes(self, table: str) -> tuple[Item, ...]:
-        """Return new images in the order of writing, as the table's stream carries them."""
+        """Return new images in the order of writing, as the table's stream carries them.
+
+        Args:
+            table: name of the table.
+        """
         with self._lock:
             return tuple(self._table(table).changes)
 
@@ -375,7 +387,11 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A request whose sender gives up, and which arrives once `requests` more have been performed."""
+    """A request whose sender gives up, and which arrives once `requests` more have been performed.
+
+    Attributes:
+        requests: number of requests that are performed before this one arrives.
+    """
 
     requests: int = 1
 
@@ -389,6 +405,10 @@ class Faults:
 
     Attributes:
         requests: number of requests made, whatever became of them.
+
+    Args:
+        execute: interpreter that performs the requests that do not fail.
+        schedule: faults by the number of the request, from 0.
     """
 
     def __init__(self, execute: Execute, schedule: Schedule) -> None:
@@ -400,6 +420,9 @@ class Faults:
 
     def execute(self, op: Op) -> Reply:
         """Perform one operation, or let it fail as the schedule says.
+
+        Args:
+            op: operation to perform.
 
         Raises:
             RequestNotApplied: it was throttled.

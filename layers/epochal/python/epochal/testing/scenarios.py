@@ -83,13 +83,21 @@ class Given(Generic[C, S, E]):
     timers: Mapping[str, tuple[Ticks, tuple[E | Later | Event, ...]]] = field(default_factory=dict)
 
     def when(self, command: C) -> When[C, S, E]:
-        """Prepare the decision on a command."""
+        """Prepare the decision on a command.
+
+        Args:
+            command: command that the decider decides on.
+        """
         return When(given=self, command=command)
 
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> Elapsed[C, S, E]:
-        """Let time pass: fire the timers that become due, in order, and return the events they append."""
+        """Let time pass: fire the timers that become due, in order, and return the events they append.
+
+        Args:
+            weeks, days, hours, minutes, seconds: parts of the time that passes, which are added up.
+        """
         scenario, answers = self, list[E]()
         span = after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         until = due_at(span, self.now)
@@ -101,11 +109,19 @@ class Given(Generic[C, S, E]):
         return Elapsed(given=replace(scenario, now=until), came=tuple(answers))
 
     def then_state(self, expected: S) -> None:
-        """Assert that the events led to this state."""
+        """Assert that the events led to this state.
+
+        Args:
+            expected: state that must be equal to that of the stream.
+        """
         must_equal(expected, self.state, "state")
 
     def and_then(self, *events: E | Later | Event) -> Given[C, S, E]:
-        """Return the same stream after more events."""
+        """Return the same stream after more events.
+
+        Args:
+            events: events of the domain, timers that are set (`later`) or cancelled (`cancel`).
+        """
         scenario = self
         for event in events:
             scenario = scenario._with(self.stored(event))
@@ -135,6 +151,9 @@ class Given(Generic[C, S, E]):
 
     def stored(self, event: E | Later | Event) -> E | Later | Event:
         """Return a part of a decision's answer as it would come back from a store.
+
+        Args:
+            event: event of the domain, or timer that is set or cancelled.
 
         Raises:
             InvalidInput: a store would refuse it.
@@ -294,7 +313,12 @@ def _shown(part: object) -> object:
 
 
 def given_tagged(projections: Mapping[str, Projection[Any]], *events: Event) -> GivenTagged:
-    """Begin an example with tagged events and projections over them, on which `Decisions` decides."""
+    """Begin an example with tagged events and projections over them, on which `Decisions` decides.
+
+    Args:
+        projections: projections by name.
+        events: events that are stored before the decision.
+    """
     store = memory_tagged_events()
     if events:
         store.append(events)
@@ -303,16 +327,28 @@ def given_tagged(projections: Mapping[str, Projection[Any]], *events: Event) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTagged:
-    """The states of projections, ready for a decision."""
+    """The states of projections, ready for a decision.
+
+    Attributes:
+        states: states of the projections, by their names.
+    """
 
     states: Mapping[str, Any]
 
     def when(self, decide: Decide) -> WhenTagged:
-        """Prepare a decision on the states."""
+        """Prepare a decision on the states.
+
+        Args:
+            decide: function of the states that returns the events to append.
+        """
         return WhenTagged(given=self, decide=decide)
 
     def then_states(self, **expected: Any) -> None:
-        """Assert that the events led to these states."""
+        """Assert that the events led to these states.
+
+        Args:
+            expected: states that must be equal to those of the projections, all of them by name.
+        """
         must_equal(expected, dict(self.states), "states")
 
 

@@ -38,7 +38,11 @@ def memory_tables(**own: str | TableSpec) -> MemoryTables:
 
 
 def memory_settings(**options: Any) -> Settings:
-    """Return the settings of a deployment with such tables."""
+    """Return the settings of a deployment with such tables.
+
+    Args:
+        options: settings by name, in place of or besides the names of the tables.
+    """
     kinds = {spec.kind for spec in store_tables()}
     tables = {setting.name: setting.table for setting in declared().values() if setting.table in kinds}
     return Settings.of(**{**tables, **options})
@@ -50,6 +54,10 @@ def memory_streams(
     """Create a store of streams in memory, with a bucket.
 
     `types` and `everything` are those of `open_streams`.
+
+    Args:
+        tables: tables to use; None creates new ones.
+        types, everything: as for `open_streams`.
     """
     return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).streams
 
@@ -60,6 +68,10 @@ def memory_tagged_events(
     """Create a store of tagged events in memory, with a bucket.
 
     Conditions by type alone are possible for the given types.
+
+    Args:
+        tables: tables to use; None creates new ones.
+        types, everything: as for `open_streams`.
     """
     return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).tagged
 

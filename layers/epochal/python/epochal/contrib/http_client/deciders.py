@@ -194,7 +194,12 @@ class HttpDeciders(Generic[C, S, E]):
         raise Contended(stream, self.attempts)
 
     def query(self, stream: str, projection: Callable[[S], R]) -> R:
-        """Return a view of the stream's latest state; raise what loading in `handle` does."""
+        """Return a view of the stream's latest state; raise what loading in `handle` does.
+
+        Args:
+            stream: name of the stream.
+            projection: converts the state into the view.
+        """
         return projection(self._load(stream).state)
 
     def _load(self, stream: str, before: _Loaded[S] | None = None) -> _Loaded[S]:

@@ -86,6 +86,7 @@ class HttpFeed:
         """Read a page of a partition's items from `start` on: at least `limit` if there are as many, or 4 MB.
 
         Args:
+            partition: number of the partition.
             start: starting point; by default the beginning, or backward the tail.
             direction: `backward` returns what is before `start`, newest first.
             limit: number of items after which the page ends, 1 to 10,000.
@@ -111,6 +112,13 @@ class HttpFeed:
         """Iterate over the items of all partitions from `start` to the tail, partition by partition.
 
         Keep a batch's `position` once its items are handled, and resume from there.
+
+        Args:
+            start: a position, or a starting point of all partitions: `beginning`, `tail`, or a moment.
+            limit: number of items after which a batch ends, 1 to 10,000.
+            categories: only streams of these categories; None for all.
+            data: whether items have their events.
+            removals: whether items say which events are gone, too.
         """
         places = self._places(start)
         position = _reached(places)
@@ -146,6 +154,11 @@ class HttpFeed:
         where all are, an empty batch comes before the pause, so that the caller may stop.
 
         Args:
+            start: a position, or a starting point of all partitions: `beginning`, `tail`, or a moment.
+            limit: number of items after which a batch ends, 1 to 10,000.
+            categories: only streams of these categories; None for all.
+            data: whether items have their events.
+            removals: whether items say which events are gone, too.
             wait: whole seconds that each request may wait in the API for something to come; its function is paid for as
                 long. More than 0 is for feeds of one partition, since a partition that waits holds up the others.
         """
@@ -185,6 +198,11 @@ class HttpFeed:
 
         The version is that in an append's answer. None means that it took too long; the deployment may wait for less
         than is asked for.
+
+        Args:
+            stream: name of the stream.
+            version: index after the last event to wait for, such as the version that an append returns; 1 or more.
+            wait: whole seconds to wait at most.
         """
         must_be_whole(version, "version", 1)
         query = (("stream", stream), ("version", str(version)), ("wait", str(wait)))

@@ -138,6 +138,7 @@ class HttpStreams:
         """Append events to a stream, replace its unfolds, or both, in one atomic write.
 
         Args:
+            stream: name of the stream.
             events: at most 1,000. Bodies that are too large for a request are uploaded first.
             unfolds: unfolds that replace the stored ones; None keeps those, an empty sequence removes them.
             expected: expected version of the stream; with a token the append takes one request to DynamoDB.
@@ -178,7 +179,11 @@ class HttpStreams:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
-        """Append as `append` does, but return a conflict instead of raising an error."""
+        """Append as `append` does, but return a conflict instead of raising an error.
+
+        Args:
+            stream, events, unfolds, expected, fail_if, after, idempotency_key: as for `append`.
+        """
         append = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
         body = {**self._contents(append), **condition_members(fail_if, after)}
         reply = self.api.call(
@@ -223,7 +228,11 @@ class HttpStreams:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
-        """Append as `append_all` does, but return a conflict instead of raising an error."""
+        """Append as `append_all` does, but return a conflict instead of raising an error.
+
+        Args:
+            appends, fail_if, after, idempotency_key: as for `append_all`.
+        """
         must_be_list(StreamAppend, appends, "appends")
         members = [self._member(append) for append in appends]
         key = idempotency_key
@@ -237,6 +246,9 @@ class HttpStreams:
         """Make up to 500 appends, each for itself; return an outcome or an error for each, in the same order.
 
         Appends to the same stream are made in order. The error of an append is returned as its answer, not raised.
+
+        Args:
+            appends: the appends, at most 500, without `takes`.
 
         Raises:
             InvalidInput: an element is no append, has `takes`, or there are more than 500; nothing was written.
@@ -284,6 +296,7 @@ class HttpStreams:
         those of the newest item are read with further requests.
 
         Args:
+            stream: name of the stream.
             since: index from which on events are included: 0 for all of them.
             events: False leaves out all events, for a smaller answer.
 
@@ -346,8 +359,10 @@ class HttpStreams:
         Requested events that are gone are named in the page's `hole`; those whose bodies had no room in `omitted`.
 
         Args:
+            stream: name of the stream.
             start: index of the first event wanted; None is the first, or backward the last.
             limit: number of events at most, 1 to 10,000.
+            direction: `forward` starts with the oldest event, `backward` with the newest.
             types, since, until: as for `Streams.read`. Of `limit` events the page has those that are selected.
         """
         check_range(start, limit, direction)
@@ -402,8 +417,10 @@ class HttpStreams:
         events; `page` and `load` tell the difference.
 
         Args:
+            stream: name of the stream.
             start: index of the first event; None is the first, or backward the last.
             limit: number of events at most; None for all.
+            direction: `forward` yields the oldest event first, `backward` the newest.
             types, since, until: as for `Streams.read`.
             page_size: number of events that one answer has at most, 1 to 10,000.
 
@@ -423,6 +440,7 @@ class HttpStreams:
         Where the deployment has an archive, they are copied to it first.
 
         Args:
+            stream: name of the stream.
             before: index of the first event that is kept.
         """
         must_be_whole(before, "before")
@@ -435,6 +453,7 @@ class HttpStreams:
         The request is not repeated where its answer was lost, since it carries no key.
 
         Args:
+            stream: name of the stream.
             expected: expected version of the stream: `ANY`, `STREAM_EXISTS`, a version or a token.
             leave_open: whether to leave no tombstone; the stream then continues at its next index.
 
@@ -450,7 +469,11 @@ class HttpStreams:
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
     ) -> Pruned | Conflict:
-        """Delete as `delete` does, but return a conflict instead of raising an error."""
+        """Delete as `delete` does, but return a conflict instead of raising an error.
+
+        Args:
+            stream, expected, leave_open: as for `delete`.
+        """
         check_expected(expected)
         if expected is Expected.NO_STREAM:
             raise InvalidInput("expected", "must not be NO_STREAM: there would be nothing to delete")

@@ -85,7 +85,11 @@ class HttpTaggedEvents:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended | Conflict:
-        """Append as `append` does, but return a conflict instead of raising an error."""
+        """Append as `append` does, but return a conflict instead of raising an error.
+
+        Args:
+            events, fail_if, after, idempotency_key: as for `append`.
+        """
         must_be_list(Event, events, "events")
         named = [event.id is not None for event in events]
         if any(named) and not all(named):
@@ -127,6 +131,7 @@ class HttpTaggedEvents:
         All pages of the read are of one moment.
 
         Args:
+            query: query that the events match.
             after: the position of a read, or of an event, of this query or of a broader one: only events since then.
             limit: number of events at most; None for all.
             direction: `backward` reads the newest events first. With a limit these are the last ones; the position then
@@ -168,7 +173,11 @@ class HttpTaggedEvents:
         return Seen(events=tuple(events), position=position, more=following is not None, capacity=spent)
 
     def event(self, event_id: str) -> Recorded | None:
-        """Return one event by the id that its caller chose; None if there is none."""
+        """Return one event by the id that its caller chose; None if there is none.
+
+        Args:
+            event_id: id of the event, a UUID.
+        """
         reply = self.api.call("GET", f"/events/{segment(parse_event_id(event_id))}")
         if reply.problem == "event-not-found":
             return None

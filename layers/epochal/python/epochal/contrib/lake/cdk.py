@@ -190,7 +190,11 @@ class Lake(Construct):
             CfnOutput(self, output, value=value, description=f"{output} of the lake {name}")
 
     def grant_query(self, grantee: iam.IGrantable) -> None:
-        """Grant a role the permissions to run queries in the workgroup and read their tables and files."""
+        """Grant a role the permissions to run queries in the workgroup and read their tables and files.
+
+        Args:
+            grantee: role, user, group, or construct with a role.
+        """
         workgroup = f"arn:{Aws.PARTITION}:athena:{Aws.REGION}:{Aws.ACCOUNT_ID}:workgroup/{self.workgroup}"
         asking = ("StartQueryExecution", "StopQueryExecution", "GetQueryExecution", "GetQueryResults")
         reading = ("GetDatabase", "GetTable", "GetTables", "GetPartition", "GetPartitions")

@@ -67,6 +67,9 @@ def instrument(tracer_provider: TracerProvider | None = None) -> None:
     """Wrap stores and reactions so that their calls make OpenTelemetry spans from now on.
 
     The spans come from the provider given, or else from the one that is set globally. A second call changes nothing.
+
+    Args:
+        tracer_provider: source of the tracer; None for the one that is set globally.
     """
     if _unwrapped:
         return

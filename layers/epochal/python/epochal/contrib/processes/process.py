@@ -221,6 +221,9 @@ class Process(Composite):
     def of(self, version: int) -> Process:
         """Return the version of this process under which an instance began, and whose rules it follows.
 
+        Args:
+            version: number of the version, 1 or more.
+
         Raises:
             InvalidInput: the process has no such version.
         """
@@ -233,6 +236,9 @@ class Process(Composite):
         """Decode an input for `evolve` and `react`; return None if its type is unknown.
 
         The record of a refusal becomes a `CommandRefused`.
+
+        Args:
+            stored: input as the instance's stream holds it.
         """
         if stored.type != REFUSED:
             return self.codec.decode(stored)
@@ -288,6 +294,9 @@ class Process(Composite):
 
         The newest version of the process whose codec knows the event's type decides.
 
+        Args:
+            given: event that reached the process.
+
         Raises:
             InvalidInput: the key is empty, or not text.
         """
@@ -303,7 +312,11 @@ class Process(Composite):
         return None
 
     def instances(self, streams: Streams) -> Deciders[Any, Instance, Any]:
-        """Return the process's instances in a store, as deciders on their streams."""
+        """Return the process's instances in a store, as deciders on their streams.
+
+        Args:
+            streams: store of the instances' streams.
+        """
         return Deciders(
             streams=streams,
             decider=Decider(initial=Instance, evolve=self.fold, decide=lambda _, __: ()),
@@ -315,6 +328,10 @@ class Process(Composite):
         """Return an instance after one more event of its stream. Only inputs that were taken change its state.
 
         An event that is an `Instance` itself, from a snapshot, replaces it.
+
+        Args:
+            instance: state before the event.
+            event: event of the instance's stream, or a snapshot.
         """
         if isinstance(event, Instance):
             return event
@@ -438,10 +455,18 @@ class Rules(Protocol):
     """A class that `process` can turn into a process."""
 
     def evolve(self, event: Any, /) -> Any:
-        """Return the state after one more input."""
+        """Return the state after one more input.
+
+        Args:
+            event: input as the codec decoded it.
+        """
 
     def react(self, event: Any, /) -> Iterable[Output]:
-        """Return the outputs for an input, from the state that includes the input."""
+        """Return the outputs for an input, from the state that includes the input.
+
+        Args:
+            event: input as the codec decoded it.
+        """
 
 
 R = TypeVar("R", bound=Rules)
@@ -451,7 +476,11 @@ ProcessLike = Process | type[Rules]
 
 
 def process_of(found: object) -> Process | None:
-    """Return the process that an object is, or that its decorator made of a class; else None."""
+    """Return the process that an object is, or that its decorator made of a class; else None.
+
+    Args:
+        found: a process, a class that `process` decorates, or anything else.
+    """
     composite = composite_of(found)
     return composite if isinstance(composite, Process) else None
 
@@ -475,6 +504,22 @@ def process(
 
     The class itself does not change, and is accepted wherever a reaction is. The arguments are the attributes of
     `Process`.
+
+    Args:
+        name: category of the instances' streams.
+        categories: categories of streams whose events are inputs.
+        codec: codec of inputs, and of all messages in outputs.
+        key: function from a stream and its event to the key of the instance that the event is for, or None for no
+            instance. The default is the id of the stream.
+        begins: classes of inputs that an instance may begin with; None for all.
+        targets: targets of outputs by their names.
+        version: version of the rules, 1 or more; raised if instances that have begun are to end by the rules they began
+            with.
+        before: process of the previous version, for those instances.
+        sources: layouts from which inputs come; None for all.
+        start: where the process begins in the feed.
+        members: number of members of each of its reactions, as for `reaction`.
+        attempts: number of calls before a stream is given up, as for `reaction`.
 
     Raises:
         InvalidInput: an argument is not valid.

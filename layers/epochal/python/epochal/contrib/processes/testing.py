@@ -30,6 +30,8 @@ def given_process(
     """Return an instance of a process that has taken these inputs, one after another at one moment.
 
     Args:
+        process: the process, or the class that it was made of.
+        inputs: inputs that the instance has taken, as the codec decodes them.
         key: key of the instance.
         now: the moment, as for `given`.
 
@@ -71,6 +73,9 @@ class GivenProcess:
         """Return the instance after one more input, with its outputs.
 
         There are none if the instance is done, or has not begun and this input begins none.
+
+        Args:
+            message: input of the process, as its codec decodes it.
         """
         rules = self.process
         begins = self.state is not None or rules.begins is None or type(message) in rules.begins
@@ -98,7 +103,11 @@ class GivenProcess:
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> GivenProcess:
-        """Return the instance after a time has passed, with all outputs of the timers that fired in it."""
+        """Return the instance after a time has passed, with all outputs of the timers that fired in it.
+
+        Args:
+            weeks, days, hours, minutes, seconds: parts of the time that passes, which are added up.
+        """
         until = due_at(after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds), self.now)
         given, answered = self, list[outputs.Output]()
         while due := [(at, name) for name, (at, _) in given.timers.items() if at <= until]:
@@ -110,9 +119,17 @@ class GivenProcess:
         return replace(given, now=until, answered=tuple(answered))
 
     def then(self, *expected: outputs.Output) -> None:
-        """Assert that the outputs of the last step are exactly these, in this order."""
+        """Assert that the outputs of the last step are exactly these, in this order.
+
+        Args:
+            expected: outputs that must be equal to those of the last step.
+        """
         must_equal(expected, self.answered, "outputs")
 
     def then_state(self, expected: Any) -> None:
-        """Assert that the instance has this state."""
+        """Assert that the instance has this state.
+
+        Args:
+            expected: state that must be equal to that of the instance.
+        """
         must_equal(expected, self.state, "state")

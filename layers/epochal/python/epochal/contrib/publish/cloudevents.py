@@ -112,6 +112,10 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
     With a codec, the data are brought to their current version, and the result is None for a type that the codec
     skips. Sealed data stay sealed in any case.
 
+    Args:
+        event: event of the feed, with its data.
+        codec: codec of the event's type; None takes the data as they are stored.
+
     Raises:
         CorruptData, MissingBody, DeniedBody: the event cannot be read. Errors of the codec are raised, too.
     """

@@ -29,13 +29,22 @@ _INT64: Final = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column for a field of events: its name and the type of its values."""
+    """A table column for a field of events: its name and the type of its values.
+
+    Attributes:
+        name: name of the field.
+        type: type of the column's values.
+    """
 
     name: str
     type: ColumnType
 
     def value(self, value: Any) -> str | int | float | bool | datetime | None:
-        """Convert a field's JSON value to the column's type, or return None if it has no such form."""
+        """Convert a field's JSON value to the column's type, or return None if it has no such form.
+
+        Args:
+            value: value of the field, as JSON has it.
+        """
         match self.type, value:
             case "json", _:
                 return None if value is None else json.dumps(value).decode()
@@ -87,6 +96,10 @@ class TypedColumns:
         The values are as JSON has them, for `Column.value`.
 
         The result is empty if the codec does not know the type, or the body does not fit the type.
+
+        Args:
+            type: type of the event.
+            data: body of the event, JSON.
         """
         stored_class = self._codec.classes.get(type)
         if stored_class is None:
@@ -100,6 +113,9 @@ class TypedColumns:
 
 def columns(codec: EventCodec[Any]) -> TypedColumns:
     """Return the columns for the events of a codec made by `json_codec`.
+
+    Args:
+        codec: codec made by `json_codec`.
 
     Raises:
         InvalidInput: the codec was not made by `json_codec`.

@@ -221,6 +221,11 @@ class SqlReadModel:
 
         If the transaction is larger than Aurora DSQL allows, it is split: half of the events are committed first.
 
+        Args:
+            delivery: delivery that a reaction's handler receives.
+            fold: plain function of the connection and one event, which writes to the tables. It must not end the
+                transaction.
+
         Raises:
             Contended: other writers were faster at every attempt.
             DBAPIError: SQLAlchemy's error if the database refuses for another reason.
@@ -258,6 +263,10 @@ class SqlReadModel:
 
         It is not new if it, or a later removal of the stream, has been folded before.
 
+        Args:
+            delivery: delivery of a removal, without events.
+            fold: plain function of the connection and the removal, which writes to the tables.
+
         Raises:
             Contended, DBAPIError: as for `apply`.
             InvalidInput: `fold` is no plain function or ends the transaction, or the delivery has events.
@@ -280,7 +289,11 @@ class SqlReadModel:
         return self.database.run(work, delivery.stream)
 
     def place(self, stream: str) -> int | None:
-        """Return the next index of a stream to be folded, or None if none of its events has been folded."""
+        """Return the next index of a stream to be folded, or None if none of its events has been folded.
+
+        Args:
+            stream: name of the stream.
+        """
         progress: int | None = self.database.run(
             lambda connection: self._progress(connection, stream).next_index, stream
         )
@@ -293,6 +306,11 @@ class SqlReadModel:
 
         If `version` is the version that an append returned, reads afterwards include the append. This requires a
         reaction to all types of the stream's events: a wait for an event that is never delivered always times out.
+
+        Args:
+            stream: name of the stream.
+            version: index after the last event to wait for, such as the version that an append returns.
+            seconds: time to wait at most.
         """
         of = self.database
         return reached(version, lambda: self.place(stream), seconds, of.clock, of.sleep)
@@ -374,6 +392,10 @@ class SqlReadModels:
 
         Its tables are made by `create`.
 
+        Args:
+            name: name of the read model.
+            generation: number of the generation, 1 or more.
+
         Raises:
             InvalidInput: there is no such model, or a table's name does not end with the generation.
         """
@@ -394,7 +416,11 @@ class SqlReadModels:
         )
 
     def live(self, name: str) -> SqlReadModel:
-        """Open the live generation of a model, which is the first one until `swap` is called."""
+        """Open the live generation of a model, which is the first one until `swap` is called.
+
+        Args:
+            name: name of the read model.
+        """
         return self.open(name, self._database.run(lambda connection: _live(connection, name), name) or 1)
 
     def swap(self, name: str, generation: int) -> SqlReadModel:
@@ -402,6 +428,10 @@ class SqlReadModels:
 
         The views are named like the tables without the generation. Wait until the generation's reaction has caught
         up, or readers go back in time. If a swap is interrupted, repeat it.
+
+        Args:
+            name: name of the read model.
+            generation: number of the generation, 1 or more.
 
         Raises:
             InvalidInput: a later generation is live already, or tables of this one do not exist.
@@ -449,6 +479,10 @@ class SqlReadModels:
         """Delete the tables and the progress of a generation.
 
         Remove its reaction first.
+
+        Args:
+            name: name of the read model.
+            generation: number of the generation.
 
         Raises:
             InvalidInput: the generation is the live one.

@@ -23,19 +23,36 @@ class AsyncSubjects:
     store: Subjects
 
     async def seal(self, subject: str, body: bytes) -> bytes:
-        """Encrypt a body under its subject's key, as `Subjects.seal` does."""
+        """Encrypt a body under its subject's key, as `Subjects.seal` does.
+
+        Args:
+            subject: name of the subject.
+            body: body to encrypt.
+        """
         return await run(self.store.seal, subject, body)
 
     async def unseal(self, body: bytes) -> bytes | Shredded:
-        """Decrypt a sealed body, or return `Shredded`, as `Subjects.unseal` does."""
+        """Decrypt a sealed body, or return `Shredded`, as `Subjects.unseal` does.
+
+        Args:
+            body: body that `seal` returned, or one that was never sealed.
+        """
         return await run(self.store.unseal, body)
 
     async def forget(self, subject: str) -> None:
-        """Destroy a subject's key for ever, as `Subjects.forget` does."""
+        """Destroy a subject's key for ever, as `Subjects.forget` does.
+
+        Args:
+            subject: name of the subject.
+        """
         await finished(run(self.store.forget, subject))
 
     async def is_forgotten(self, subject: str) -> bool:
-        """Whether a subject's key was destroyed, as `Subjects.is_forgotten`."""
+        """Whether a subject's key was destroyed, as `Subjects.is_forgotten`.
+
+        Args:
+            subject: name of the subject.
+        """
         return await run(self.store.is_forgotten, subject)
 
     async def reapply(self) -> AsyncIterator[str]:

@@ -52,11 +52,19 @@ class SubjectKeys(Construct):
         self.log: Final = keyed_table(self, "ForgetLog", spec=FORGET_LOG, stage=stage, key=self._key)
 
     def grant_sealing(self, grantee: iam.IGrantable) -> None:
-        """Allow a grantee to seal bodies, and to unseal those whose subjects are not forgotten."""
+        """Allow a grantee to seal bodies, and to unseal those whose subjects are not forgotten.
+
+        Args:
+            grantee: role, user, group, or construct with a role.
+        """
         self._grant("grant_sealing", grantee, on_table(self.log, "GetItem"))
 
     def grant_forgetting(self, grantee: iam.IGrantable) -> None:
-        """Allow a grantee to forget subjects, and to forget them again after a restore."""
+        """Allow a grantee to forget subjects, and to forget them again after a restore.
+
+        Args:
+            grantee: role, user, group, or construct with a role.
+        """
         self._grant("grant_forgetting", grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
 
     def _grant(self, where: str, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:

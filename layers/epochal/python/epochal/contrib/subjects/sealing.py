@@ -146,15 +146,28 @@ class Wrapping(Protocol):
     """Wraps data keys: with KMS, or in memory for tests."""
 
     def fresh(self, subject: str) -> tuple[bytes, bytes]:
-        """Generate a data key of 32 bytes, bound to the subject; return it plain and wrapped."""
+        """Generate a data key of 32 bytes, bound to the subject; return it plain and wrapped.
+
+        Args:
+            subject: name of the subject.
+        """
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """Return the plain key of a wrapped one."""
+        """Return the plain key of a wrapped one.
+
+        Args:
+            subject: name of the subject that the key is bound to.
+            wrapped: wrapped key, as `fresh` returned it.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Shredded:
-    """Placeholder for a body that can no longer be read, because its subject has been forgotten."""
+    """Placeholder for a body that can no longer be read, because its subject has been forgotten.
+
+    Attributes:
+        subject: name of the subject that has been forgotten.
+    """
 
     subject: str
 
@@ -240,6 +253,10 @@ class Subjects:
 
         The sealed body is a third larger.
 
+        Args:
+            subject: name of the subject, 1 to 1,024 bytes of UTF-8.
+            body: body to encrypt.
+
         Raises:
             InvalidInput: the subject is empty, over 1,024 bytes, or not valid Unicode text; the body is not bytes.
             SubjectForgotten: the subject's key was destroyed, and it gets no other.
@@ -255,6 +272,9 @@ class Subjects:
         """Decrypt a sealed body, or return `Shredded` if its subject is forgotten.
 
         A body that was never sealed is returned unchanged.
+
+        Args:
+            body: body that `seal` returned, or one that was never sealed.
 
         Raises:
             CorruptData: the body is not what was sealed.
@@ -274,6 +294,9 @@ class Subjects:
 
         It may be called again. A subject that never had a key cannot get one afterwards.
 
+        Args:
+            subject: name of the subject.
+
         Raises:
             InvalidInput: the subject is not valid for `seal`.
         """
@@ -286,6 +309,9 @@ class Subjects:
 
     def is_forgotten(self, subject: str) -> bool:
         """Whether a subject's key was destroyed.
+
+        Args:
+            subject: name of the subject.
 
         Raises:
             InvalidInput: the subject is not valid for `seal`.
@@ -405,6 +431,8 @@ def sealed_codec(
     """Wrap a codec so that the data of events and snapshots that have a subject are sealed.
 
     Args:
+        codec: codec of the unsealed events.
+        subjects: keys of the subjects.
         subject_of: returns the subject of an event; None for an event without one, which is stored unsealed.
         shredded: returns the domain's event for one that can no longer be read; None leaves the event out of the
             state.
@@ -495,7 +523,10 @@ def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HER
     The table must have no point-in-time recovery (docs/guide/forgetting.md).
 
     Args:
+        table: name of the table of keys.
+        kms_key: id, ARN or alias of the KMS key that wraps the keys of subjects.
         log: name of a second table, for the forget log: its subjects stay forgotten, whatever is restored.
+        place: where the table is.
     """
     client = lazily(
         partial(service_client, "kms", endpoint=place.endpoint, region=place.region, retried=True)

@@ -38,6 +38,8 @@ def memory_subjects(
     """Make `Subjects` on tables in memory; unwrapped keys are not cached unless `keep` is set.
 
     Args:
+        tables: tables to use; None creates new ones.
+        table: name of the table of keys.
         log: name of the table of the forget log; empty for none.
         keep: seconds for which an unwrapped key is cached.
     """

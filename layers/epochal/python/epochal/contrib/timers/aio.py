@@ -22,6 +22,9 @@ def async_timers_of(store: AsyncStreams | AsyncTaggedEvents) -> AsyncStreamTimer
     """Return the timers of an asynchronous store: `timers_of` with methods to be awaited.
 
     Streams get an `AsyncStreamTimers`, tagged events an `AsyncTagTimers`.
+
+    Args:
+        store: asynchronous store of streams, or of tagged events.
     """
     if isinstance(store, AsyncStreams):
         return AsyncStreamTimers(timers_of(store.store))
@@ -33,6 +36,9 @@ class AsyncStreamTimers:
     """Timers of streams for asynchronous programs: the methods of `StreamTimers`, to be awaited.
 
     They raise the same errors.
+
+    Attributes:
+        store: the timers, with blocking methods.
     """
 
     store: StreamTimers
@@ -47,6 +53,9 @@ class AsyncTagTimers:
     """Timers of tags for asynchronous programs: the methods of `TagTimers`, to be awaited.
 
     They raise the same errors.
+
+    Attributes:
+        store: the timers, with blocking methods.
     """
 
     store: TagTimers

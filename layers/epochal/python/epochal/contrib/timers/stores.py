@@ -35,6 +35,9 @@ def timers_of(store: TaggedStore) -> TagTimers: ...
 def timers_of(store: Streams | TaggedStore) -> StreamTimers | TagTimers:
     """Return the timers of a store of streams or of tagged events, to set, cancel and list them.
 
+    Args:
+        store: store of streams, or of tagged events.
+
     Raises:
         InvalidInput: the store is of another kind.
     """
@@ -145,6 +148,9 @@ class StreamTimers:
         """Return the pending timers of a stream in order of their due times. The whole stream is read.
 
         A program's own waker can use this to know when to wake.
+
+        Args:
+            stream: name of the stream.
         """
         return pending_in(self.store, stream).pending
 
@@ -163,8 +169,10 @@ class StreamTimers:
         To set a timer together with the events that it follows from, pass `later(…)` to `append` among these.
 
         Args:
+            stream: name of the stream.
             name, events, at: name, events and due time of the timer, as for `later`. The other arguments are those of
                 `append`.
+            expected, idempotency_key: as for `Streams.append`.
 
         Raises:
             EpochalError: as `append` does.
@@ -178,6 +186,10 @@ class StreamTimers:
         None means that no timer of the name is pending: it has fired, or was never set. It can also mean that the
         timer was cancelled, but its body is missing from the bucket. The whole stream is read. `append` with
         `cancel(…)` does the same without reading, and does not say whether there was a timer.
+
+        Args:
+            stream: name of the stream.
+            name: name of the timer.
 
         Raises:
             Contended: other writers were faster at every attempt.
@@ -212,7 +224,11 @@ class TagTimers:
     store: TaggedStore
 
     def pending(self, tags: Sequence[str]) -> tuple[Timer, ...]:
-        """Return the pending timers that have all of these tags, and perhaps others, by their due times."""
+        """Return the pending timers that have all of these tags, and perhaps others, by their due times.
+
+        Args:
+            tags: tags that the timers have; they may have others.
+        """
         store = replace(self.store, fetch=False)
         return pending_under(store, PendingTimers(), store.read(query_of(tags))).pending
 
@@ -228,7 +244,9 @@ class TagTimers:
         """Set a timer under these tags, with a separate append.
 
         Args:
+            tags: tags of the timer, in any order.
             name, events, at: name, events and due time of the timer, as for `later`.
+            idempotency_key: as for `TaggedEvents.append`.
 
         Raises:
             EpochalError: as `append` does.
@@ -240,6 +258,10 @@ class TagTimers:
 
         None means that no timer of the name is pending, or that its body is missing from the bucket; in the second
         case it is cancelled as well.
+
+        Args:
+            tags: all tags of the timer, in any order.
+            name: name of the timer.
 
         Raises:
             Contended: other writers were faster at every attempt.

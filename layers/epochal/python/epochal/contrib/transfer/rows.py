@@ -152,7 +152,11 @@ def row_of(
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    """Convert a row to a JSON object with all columns: times as ISO 8601 text, bodies as text."""
+    """Convert a row to a JSON object with all columns: times as ISO 8601 text, bodies as text.
+
+    Args:
+        row: row of an export.
+    """
     return row._asdict() | {"tags": list(row.tags), "time": None if row.time is None else time_text(row.time)}
 
 

@@ -22,6 +22,9 @@ def encode_name(text: str) -> str:
 
     Each byte of its UTF-8 that a name may not hold becomes `~` and two hex digits, and `~` itself `~7E`.
 
+    Args:
+        text: text to encode.
+
     Raises:
         InvalidInput: the text has no UTF-8, because it holds half of a surrogate pair.
     """
@@ -35,6 +38,9 @@ def encode_name(text: str) -> str:
 
 def decode_name(name: str) -> str:
     """Decode a stream name that `encode_name` made, and return the original text.
+
+    Args:
+        name: name of a stream.
 
     Raises:
         InvalidInput: `encode_name` makes this name of no text.
