@@ -557,6 +557,7 @@ class AsyncDeciders(Generic[C, S, E]):
 
         Args:
             stream: name of the stream.
+            stream: name of the stream.
             expected: version that the stream must have before the decision.
         """
         return self.deciders.on(stream, expected=expected)

@@ -73,11 +73,20 @@ class Parking:
 
     @classmethod
     def of(cls, group: str, reader: FeedReader) -> Parking:
-        """Return the parked streams of a group whose handler is not available, so that none can be replayed."""
+        """Return the parked streams of a group whose handler is not available, so that none can be replayed.
+
+        Args:
+            group: name of the group.
+            reader: reader of the feed that the group reads.
+        """
         return cls(reactor=Reactor(member=Member(reaction=stand_in(group), reader=reader)))
 
     def streams(self, partition: int) -> list[ParkedStream]:
-        """List the streams that the group has parked in a partition, with their causes."""
+        """List the streams that the group has parked in a partition, with their causes.
+
+        Args:
+            partition: number of the partition.
+        """
         member = self.reactor.member
         state = member.load(partition).state or GroupState()
         causes = member.causes(partition, state)
@@ -88,6 +97,11 @@ class Parking:
 
     def replay(self, partition: int, stream: str, *, seconds: float) -> Replayed:
         """Handle what a parked stream waits for, and unpark it if that succeeds within `seconds`.
+
+        Args:
+            partition: number of the partition.
+            stream: name of the parked stream.
+            seconds: time to handle events at most.
 
         Raises:
             InvalidInput: the stream is not parked.
@@ -107,6 +121,10 @@ class Parking:
     def discard(self, partition: int, stream: str) -> Replayed:
         """Give up everything that a parked stream waits for, and unpark it.
 
+        Args:
+            partition: number of the partition.
+            stream: name of the parked stream.
+
         Raises:
             InvalidInput: the stream is not parked.
         """
@@ -119,6 +137,8 @@ class Parking:
         """Give up the one event that a parked stream waits for; it stays parked at the next index, returned.
 
         Args:
+            partition: number of the partition.
+            stream: name of the parked stream.
             index: index of the event to be given up, if the caller has seen it; None for whichever it is.
 
         Raises:

@@ -183,6 +183,7 @@ class Groups:
         """List the processes that run a group now and their partitions; raise `GroupMissing` if unknown.
 
         Args:
+            group: name of the group.
             series: partitions that there are, if they have been read.
         """
         reader = self.reader
@@ -203,6 +204,9 @@ class Groups:
         """Stop a group from handling more events, wherever it runs; return the partitions where it has begun.
 
         What a process has handled and not committed comes again once the group goes on.
+
+        Args:
+            group: name of the group.
         """
         since = format_ticks(from_unix_nanoseconds(self.now()))
         return self._change(group, lambda state: replace(state, paused=state.paused or since))
@@ -211,6 +215,9 @@ class Groups:
         """Let a paused group go on; return the partitions where it has begun.
 
         Processes go on at once, a function with its next wake-up: an event, or its schedule's.
+
+        Args:
+            group: name of the group.
         """
         return self._change(group, lambda state: replace(state, paused=""))
 
@@ -258,6 +265,10 @@ class Groups:
         It gets the other group's checkpoints, what that has handled ahead and what it has parked. All states are read
         before the first is written.
 
+        Args:
+            group: name of the group that begins.
+            like: name of the group whose place it takes over.
+
         Raises:
             GroupMissing: the other has begun nowhere.
             InvalidInput: the group has begun already, and nothing was written; or a process began it meanwhile, and the
@@ -291,6 +302,9 @@ class Groups:
 
     def delete(self, group: str) -> list[int]:
         """Delete a group's checkpoints and parked streams; a function that still runs it begins anew.
+
+        Args:
+            group: name of the group.
 
         Raises:
             GroupMissing: it has begun nowhere.

@@ -60,7 +60,12 @@ class SecondaryKey:
 
 
 class DeclaredKey(NamedTuple):
-    """What the head of a generation says of a key."""
+    """What the head of a generation says of a key.
+
+    Attributes:
+        spread: number of partitions that the key's entries are spread over.
+        holds: whether entries hold a value of their own instead of the document.
+    """
 
     spread: int
     holds: bool
@@ -83,7 +88,11 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class ModelKeys:
-    """The keys of one generation, by name, the list of all documents among them."""
+    """The keys of one generation, by name, the list of all documents among them.
+
+    Attributes:
+        by_name: keys by their names; the list of all documents has a name, too.
+    """
 
     by_name: Mapping[str, SecondaryKey]
 
@@ -105,6 +114,8 @@ class ModelKeys:
             model: name and generation of the read model.
             key: key of the document.
             item: item of the document as it is, with the value `before`; None if there is none.
+            before: value of the document before the change.
+            after: value of the document after the change; None if it is deleted.
         """
         had = _stored(item, self)
         wanted = {} if after is None else self._wanted(key, after)

@@ -180,6 +180,9 @@ class JoinedAppends:
     """Appends to streams of a store, joining concurrent appends to a stream in one write.
 
     May be shared among threads; share one among all threads of a process.
+
+    Args:
+        streams: store that the events are appended to.
     """
 
     def __init__(self, streams: Streams) -> None:

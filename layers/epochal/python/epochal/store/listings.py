@@ -89,7 +89,14 @@ class Listings(ABC):
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[Recorded]:
-        """Yield the events of a tag after the place `since`, in order."""
+        """Yield the events of a tag after the place `since`, in order.
+
+        Args:
+            tag: the tag.
+            since: place after which the events begin; None for all.
+            progress: function that is called with the number of events read so far; None for none.
+            page: number of entries that one request reads at most.
+        """
 
     @abstractmethod
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
@@ -111,7 +118,12 @@ class Listings(ABC):
 
     @abstractmethod
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """Count the events after the place `since`."""
+        """Count the events after the place `since`.
+
+        Args:
+            since: place after which events count; None for all.
+            progress: function that is called with the number of events counted so far; None for none.
+        """
 
     def counted(self, tags: list[str]) -> list[TagCount]:
         """Return the given tags, each with its number of events.
@@ -183,7 +195,7 @@ class Listings(ABC):
         Reads the whole table.
 
         Args:
-            progress: function that is told how far the scan has come; None for none.
+            progress: function that is called with the number of tags read so far; None for none.
         """
         return self._scanned(None, progress)
 

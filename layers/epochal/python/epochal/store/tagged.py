@@ -474,6 +474,10 @@ class TaggedEvents(TaggedStore):
     def checked(self, event: Event, field: str) -> Event:
         """Check an event before an append; return it with plain fields in their stored form.
 
+        Args:
+            event: event to append.
+            field: name of the argument that holds the event, for error messages.
+
         Raises:
             InvalidInput: names what is malformed below `field`.
         """

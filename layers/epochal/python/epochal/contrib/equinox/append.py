@@ -92,7 +92,12 @@ class ByCost(_InMode):
     mode: Mode = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`."""
+        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`.
+
+        Args:
+            tip: token of the stream's state, with the sizes of its Tip.
+            new: what the append adds to the Tip.
+        """
         return calf_pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
 
@@ -111,7 +116,12 @@ class Fixed(_InMode):
     mode: Mode = "transactional"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`."""
+        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`.
+
+        Args:
+            tip: token of the stream's state, with the sizes of its Tip.
+            new: what the append adds to the Tip.
+        """
         if tip.events == 0:
             return False
         if overflows(tip, new) or tip.carried + new.growth > self.max_bytes:

@@ -181,7 +181,11 @@ def open_tips(
 
 
 def memory_tips(tables: MemoryTables | None = None) -> Streams:
-    """Open a store in memory of streams that are stored as tips, with a bucket."""
+    """Open a store in memory of streams that are stored as tips, with a bucket.
+
+    Args:
+        tables: tables to use; None creates new ones.
+    """
     from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
 
     return opened(memory_deployment(tables))

@@ -103,7 +103,11 @@ class StateCodec(Generic[S]):
         must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
 
     def misfit(self, snapshot: AggregateSnapshot) -> str | None:
-        """Return why a snapshot is out of date, by what it was made with; None if it is not."""
+        """Return why a snapshot is out of date, by what it was made with; None if it is not.
+
+        Args:
+            snapshot: snapshot as it was read.
+        """
         if not self.made_with or snapshot.made_with == self.made_with:
             return None
         if snapshot.made_with:
@@ -131,7 +135,11 @@ Policy = Callable[[Since[Any]], bool]
 
 
 def every(events: int) -> Policy:
-    """Make a policy that stores a snapshot after so many events since the last; 1 for every append."""
+    """Make a policy that stores a snapshot after so many events since the last; 1 for every append.
+
+    Args:
+        events: number of events, 1 or more.
+    """
     must_be_whole(events, "events", 1)
     return lambda since: since.events >= events
 
@@ -141,7 +149,11 @@ ONE_BATCH: Final = every(BATCH_KEYS)
 
 
 def by_size(size: int) -> Policy:
-    """Make a policy that stores a snapshot once the events since the last one have so many bytes."""
+    """Make a policy that stores a snapshot once the events since the last one have so many bytes.
+
+    Args:
+        size: number of bytes, 1 or more.
+    """
     must_be_whole(size, "size", 1)
     return lambda since: since.size >= size
 
@@ -356,7 +368,12 @@ class AggregateDeciders(Generic[C, S, E]):
         )
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
-        """Load an aggregate's state, and return what a projection makes of it."""
+        """Load an aggregate's state, and return what a projection makes of it.
+
+        Args:
+            aggregate: id of the aggregate.
+            projection: converts the state into the view.
+        """
         return projection(self.load(aggregate).state)
 
     def load(self, aggregate: AggregateId) -> Standing[S]:
@@ -364,6 +381,9 @@ class AggregateDeciders(Generic[C, S, E]):
 
         Two requests if the events after the snapshot are not many. The state is the decider's initial one if there is
         no such aggregate.
+
+        Args:
+            aggregate: id of the aggregate.
 
         Raises:
             EventsPruned: the snapshot is out of date, and events that would stand in for it are missing.

@@ -30,6 +30,10 @@ class AggregateId:
     """Type and value that identify an aggregate.
 
     Make it with `aggregate_id`, which checks both.
+
+    Attributes:
+        type: type of the aggregate.
+        value: id of the aggregate among those of its type.
     """
 
     type: str
@@ -45,6 +49,10 @@ Hash = Callable[[AggregateId], int]
 
 def aggregate_id(kind: str, value: str) -> AggregateId:
     """Make an aggregate's id of its type and value, and check both.
+
+    Args:
+        kind: type of the aggregate.
+        value: id of the aggregate among those of its type.
 
     Raises:
         InvalidInput: `type` or `value` is empty or has other characters than stream names have, or both together exceed
@@ -70,6 +78,9 @@ class AggregateTypes:
     def __init__(self, types: Iterable[str]) -> None:
         """Declare types of aggregates whose ids can never be equal.
 
+        Args:
+            types: names of the types.
+
         Raises:
             InvalidInput: a type is malformed, or one type followed by `-` begins another.
         """
@@ -87,6 +98,10 @@ class AggregateTypes:
     def id(self, kind: str, value: str) -> AggregateId:
         """Make the id of an aggregate of a declared type.
 
+        Args:
+            kind: declared type of the aggregate.
+            value: id of the aggregate among those of its type.
+
         Raises:
             InvalidInput: `kind` is not declared, or the id is malformed.
         """
@@ -100,6 +115,9 @@ class AggregateTypes:
         """Parse an id into the one aggregate that it names; return None if its type or value would be empty.
 
         The type is the declared one that begins the id, or else what precedes the first `-`.
+
+        Args:
+            aid: id as text: type, `-` and value.
         """
         kind = next((name for name in self._types if aid.startswith(f"{name}-")), category_of(aid))
         value = aid[len(kind) + 1 :]
@@ -109,6 +127,9 @@ class AggregateTypes:
         """Raise `InvalidInput` unless an aggregate's id reads back as the same aggregate.
 
         Otherwise the id would stand for an aggregate of another type.
+
+        Args:
+            aggregate: id of the aggregate.
         """
         kind, aid = aggregate.type, str(aggregate)
         parsed = self.read(aid)
@@ -162,6 +183,11 @@ class AggregateEvent:
     @classmethod
     def json(cls, type: str, value: object, /, *, occurred_at: str | None = None) -> AggregateEvent:  # noqa: A002
         """Make an event whose data is a value serialized as plain JSON, as `json.dumps` writes it.
+
+        Args:
+            type: type of the event.
+            value: value that `json.dumps` can write.
+            occurred_at: time of the event, as of `AggregateEvent`; None for the moment of the append.
 
         Raises:
             InvalidInput: the value, or what is at the path that is named, is not JSON. NaN is not, nor are members that
@@ -360,17 +386,28 @@ class Serializer:
     text: bool = False
 
     def event(self, payload: bytes) -> tuple[str, bytes]:
-        """Read type and data of an event's payload; raise `CorruptData` if it has another form."""
+        """Read type and data of an event's payload; raise `CorruptData` if it has another form.
+
+        Args:
+            payload: payload of a stored event.
+        """
         return self._read(self.events, payload)
 
     def snapshot(self, payload: bytes) -> bytes:
-        """Read the data of a snapshot's payload; raise `CorruptData` if it has another form."""
+        """Read the data of a snapshot's payload; raise `CorruptData` if it has another form.
+
+        Args:
+            payload: payload of a stored snapshot.
+        """
         return self._read(self.snapshots, payload)[1]
 
     def type_of(self, payload: bytes) -> str:
         """Read the type of an event's payload; return an empty text if it has no type that can be stored.
 
         JSON can hold half of a surrogate pair, UTF-8 cannot.
+
+        Args:
+            payload: payload of a stored event.
         """
         try:
             kind = self.events.read(payload)[0]

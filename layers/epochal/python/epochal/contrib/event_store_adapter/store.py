@@ -253,6 +253,7 @@ class AggregateStore:
         """Append events like `append`, but return a conflict instead of raising it.
 
         Args:
+            aggregate, new, snapshot, expected, idempotency_key: as for `append`.
             decided: whether the append is a decision: a repeat under its key may then have other contents.
             made_with: class and version that the snapshot was made with, which is stored beside it; empty if unknown.
         """
@@ -310,6 +311,10 @@ class AggregateStore:
     def decided(self, aggregate: AggregateId, idempotency_key: str) -> AggregateAppended | None:
         """Find the append of a decision under an idempotency key; None if there is none.
 
+        Args:
+            aggregate: id of the aggregate.
+            idempotency_key: key of the decision.
+
         Raises:
             InvalidInput: the key was used for an append that is no decision.
         """
@@ -323,7 +328,13 @@ class AggregateStore:
         )
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
-        """Append one event under a lock, and leave the snapshot as it is."""
+        """Append one event under a lock, and leave the snapshot as it is.
+
+        Args:
+            aggregate: id of the aggregate.
+            event: event to append.
+            lock: lock that the aggregate was read with.
+        """
         return self.append(aggregate, (event,), expected=lock)
 
     def persist_event_and_snapshot(
@@ -332,22 +343,40 @@ class AggregateStore:
         """Append one event with the snapshot that it leads to.
 
         Without a lock, it is the aggregate's first event.
+
+        Args:
+            aggregate: id of the aggregate.
+            event: event to append.
+            snapshot: snapshot of the state after the event.
+            lock: lock that the aggregate was read with; None for a new aggregate.
         """
         return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
-        """Read an aggregate's version and last event number, strongly consistent; None if there is none."""
+        """Read an aggregate's version and last event number, strongly consistent; None if there is none.
+
+        Args:
+            aggregate: id of the aggregate.
+        """
         head = self._head(aggregate)
         check_form(self.site, head)
         return self._base(head, aggregate).lock
 
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
-        """Read the snapshot in an aggregate's head, strongly consistent; None if there is no such aggregate."""
+        """Read the snapshot in an aggregate's head, strongly consistent; None if there is no such aggregate.
+
+        Args:
+            aggregate: id of the aggregate.
+        """
         head = self._head(aggregate)
         return None if head is None else self._held(head)
 
     def replay(self, aggregate: AggregateId) -> Replay | None:
-        """Read an aggregate's latest snapshot and all events after it; None if there is no such aggregate."""
+        """Read an aggregate's latest snapshot and all events after it; None if there is no such aggregate.
+
+        Args:
+            aggregate: id of the aggregate.
+        """
         store, meter = self.metered()
         with meter:
             head = store._head(aggregate)  # noqa: SLF001  its own, as those below
@@ -361,6 +390,10 @@ class AggregateStore:
         """Read an aggregate's events after `seq_nr`, and its snapshot from the head of a refused append.
 
         One request if the events are not many, and none if there are none: the head is not read again.
+
+        Args:
+            head: head that came with the refusal.
+            seq_nr: number of the last event that the caller has.
         """
         store, meter = self.metered()
         with meter:
@@ -370,7 +403,13 @@ class AggregateStore:
     def events_after(
         self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
     ) -> list[RecordedAggregateEvent]:
-        """Read an aggregate's events with numbers greater than `seq_nr`, in order, at most `limit`."""
+        """Read an aggregate's events with numbers greater than `seq_nr`, in order, at most `limit`.
+
+        Args:
+            aggregate: id of the aggregate.
+            seq_nr: number of an event, from 1; 0 for all events.
+            limit: number of events at most; None for all.
+        """
         self._check_id(aggregate)
         must_be_whole(seq_nr, "seq_nr")
         if limit is not None:
@@ -382,6 +421,9 @@ class AggregateStore:
         """Retire up to 100 copies of snapshots beyond those kept; return how many.
 
         Call it again until it returns 0.
+
+        Args:
+            aggregate: id of the aggregate.
 
         Raises:
             InvalidInput: the store has no retention.
@@ -403,6 +445,10 @@ class AggregateStore:
 
     def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
         """Convert a stored event into the one that readers get, with its payload decoded.
+
+        Args:
+            aggregate: id of the aggregate.
+            event: event as the journal stores it.
 
         Raises:
             CorruptData: the serializer cannot read the payload.

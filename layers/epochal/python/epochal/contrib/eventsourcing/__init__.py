@@ -130,6 +130,9 @@ class EpochalFactory(
         """Make a recorder of the application's events, or of another purpose.
 
         The purpose `snapshots` has gaps between versions.
+
+        Args:
+            purpose: `events`, or another purpose, such as `snapshots`, whose streams are kept apart.
         """
         if purpose == "events":
             return EpochalAggregateRecorder(self.streams, self.category)
@@ -148,7 +151,12 @@ class EpochalFactory(
     def tracking_recorder(
         self, tracking_recorder_class: type[EpochalTrackingRecorder] | None = None
     ) -> EpochalTrackingRecorder:
-        """Make a recorder of tracking positions alone."""
+        """Make a recorder of tracking positions alone.
+
+        Args:
+            tracking_recorder_class: class of the recorder; None for the one that the environment names, or else the
+                default.
+        """
         kind = tracking_recorder_class or self._named(self.TRACKING_RECORDER_TOPIC, EpochalTrackingRecorder)
         return kind(self.streams, self.category)
 
@@ -207,6 +215,10 @@ class EpochalDCBRecorder(DCBRecorder):
     def append(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None = None) -> int:
         """Append all events unless one matches the condition, and return the number of the last one.
 
+        Args:
+            events: events to append; at least one.
+            condition: query, and number after which no event may match it; None for no condition.
+
         Raises:
             IntegrityError: an event matches the condition.
             DataError: no item or tag can hold an event, or there are more than 99 different tags.
@@ -225,6 +237,11 @@ class EpochalDCBRecorder(DCBRecorder):
         """Read the events above number `after` that match, at most `limit`, with the number of the head.
 
         The head is the number of the last event of all, or with a limit the number of the last event returned.
+
+        Args:
+            query: query that the events match; None for all events.
+            after: number of an event; None for all events.
+            limit: number of events at most; None for all.
         """
         with as_the_library_has_them():
             end, _ = self._end()
@@ -237,7 +254,12 @@ class EpochalDCBRecorder(DCBRecorder):
     def subscribe(
         self, query: DCBQuery | None = None, *, after: int | None = None
     ) -> DCBSubscription[EpochalDCBRecorder]:
-        """Subscribe to the matching events above number `after`, including those of later appends."""
+        """Subscribe to the matching events above number `after`, including those of later appends.
+
+        Args:
+            query: query that the events match; None for all events.
+            after: number of an event; None for all events.
+        """
         return EpochalDCBSubscription(self, query, after)
 
     def _appended(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None) -> int:

@@ -88,7 +88,12 @@ class EpochalAggregateRecorder(AggregateRecorder):
         self._gaps = gaps
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert all events of one aggregate or several, at most 100 aggregates, in one transaction."""
+        """Insert all events of one aggregate or several, at most 100 aggregates, in one transaction.
+
+        Args:
+            stored_events: events to insert.
+            kwargs: further arguments; a process recorder takes `tracking`.
+        """
         with as_the_library_has_them():
             self._insert(stored_events, **kwargs)
         return None
@@ -102,7 +107,15 @@ class EpochalAggregateRecorder(AggregateRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
-        """Return the aggregate's events above version `gt` up to `lte`, at most `limit`, from either end."""
+        """Return the aggregate's events above version `gt` up to `lte`, at most `limit`, from either end.
+
+        Args:
+            originator_id: id of the aggregate.
+            gt: version after which the events begin; None for the first.
+            lte: version of the last event; None for no limit.
+            desc: whether the newest event comes first.
+            limit: number of events at most; None for all.
+        """
         if limit is not None and limit < 1:
             return []
         with as_the_library_has_them():
@@ -287,6 +300,13 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         """Return the notifications from `start` to `stop`, at most `limit`, of all or of some topics.
 
         With topics, notifications of other topics are read as well, and left out.
+
+        Args:
+            start: id of the first notification; None for the first of all.
+            limit: number of notifications at most.
+            stop: id of the last notification; None for no limit.
+            topics: topics of the notifications; empty for all.
+            inclusive_of_start: False leaves out the notification `start` itself.
         """
         first = 1 if start is None else max(start + (not inclusive_of_start), 1)
         with as_the_library_has_them():
@@ -307,7 +327,12 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()
     ) -> Subscription[ApplicationRecorder]:
-        """Subscribe to the notifications above `gt`, including those of later inserts."""
+        """Subscribe to the notifications above `gt`, including those of later inserts.
+
+        Args:
+            gt: id after which the notifications begin; None for all.
+            topics: topics of the notifications; empty for all.
+        """
         return EpochalSubscription(self, gt, topics)
 
 
@@ -409,6 +434,10 @@ class EpochalTrackingRecorder(TrackingRecorder):
 
     A view that must be exactly as far as its position has to be written together with it: a subclass for that appends
     to its own streams together with `tracked`.
+
+    Args:
+        streams: store of the streams.
+        category: beginning of the names of the recorder's streams.
     """
 
     def __init__(self, streams: Streams, category: str) -> None:
@@ -417,6 +446,9 @@ class EpochalTrackingRecorder(TrackingRecorder):
 
     def insert_tracking(self, tracking: Tracking) -> None:
         """Record a position in another application's notifications.
+
+        Args:
+            tracking: name of the other application, and id of its notification.
 
         Raises:
             IntegrityError: the position is not above the last one.
@@ -433,12 +465,19 @@ class EpochalTrackingRecorder(TrackingRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def max_tracking_id(self, application_name: str) -> int | None:
-        """Return the last position recorded for an application, or None if there is none."""
+        """Return the last position recorded for an application, or None if there is none.
+
+        Args:
+            application_name: name of the other application.
+        """
         with as_the_library_has_them():
             return self._position(application_name)[0]
 
     def tracked(self, tracking: Tracking) -> StreamAppend:
         """Build the append that records a position, for an `append_all`.
+
+        Args:
+            tracking: name of the other application, and id of its notification.
 
         Raises:
             IntegrityError: the position is not above the last one.

@@ -64,7 +64,11 @@ class TaggedEvent(Event):
 
     @classmethod
     def of(cls, event: Event) -> TaggedEvent:
-        """Convert any event to an event for Sekiban's tables."""
+        """Convert any event to an event for Sekiban's tables.
+
+        Args:
+            event: event to convert.
+        """
         return event if isinstance(event, cls) else cls(**_fields(event))
 
     def without_foreign_fields(self, field: str) -> Event:
@@ -89,7 +93,11 @@ class TaggedEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTaggedEvent(Recorded):
-    """An event as it is stored in Sekiban's tables, which belongs to tags and not to a stream."""
+    """An event as it is stored in Sekiban's tables, which belongs to tags and not to a stream.
+
+    Attributes:
+        executed_user: user who caused the event; None for none.
+    """
 
     executed_user: str | None = None
 

@@ -90,7 +90,14 @@ class TagListings(Listings):
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[Recorded]:
-        """Yield a tag's events after the sortable id `since`, in order, without those that have expired."""
+        """Yield a tag's events after the sortable id `since`, in order, without those that have expired.
+
+        Args:
+            tag: the tag.
+            since: sortable id after which the events begin; None for all.
+            progress: function that is called with the number of events read so far; None for none.
+            page: number of entries that one request reads at most.
+        """
         must_be_whole(page, "page", 1)
         tally = _TagTally(progress)
         for events in ahead(
@@ -101,6 +108,11 @@ class TagListings(Listings):
 
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
         """Yield a tag's entries after the sortable id `since`, in order.
+
+        Args:
+            tag: the tag.
+            since: sortable id after which the entries begin; None for all.
+            page: number of entries that one request reads at most.
 
         Raises:
             CorruptData: an entry is missing between two others.
@@ -124,14 +136,23 @@ class TagListings(Listings):
                 return
 
     def latest(self, tag: str) -> TagEntry | None:
-        """Return a tag's newest entry, or None if it has none."""
+        """Return a tag's newest entry, or None if it has none.
+
+        Args:
+            tag: the tag.
+        """
         check_tag(tag, "tag")
         newest = self.store.site.entries(tag, forward=False, limit=1, consistent=self.store.consistent)
         items = self.store.driver.ask(newest).items
         return read_entry(items[0]) if items else None
 
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """Count the events after the sortable id `since` in the index of all events, which lags."""
+        """Count the events after the sortable id `since` in the index of all events, which lags.
+
+        Args:
+            since: sortable id after which events count; None for all.
+            progress: function that is called with the number of events counted so far; None for none.
+        """
         since = checked_since(since)
         tally = _TagTally(progress)
 

@@ -40,6 +40,8 @@ def open_dcb_events(
     `events` and `tags` are the names of the tables, and `place` is their endpoint and region.
 
     Args:
+        events: name of the table of events.
+        tags: name of the table of tags.
         service: name of the tenant that the events belong to; empty for tables of one tenant.
         type_heads: whether conditions by type alone are allowed; if so, every append moves heads that all others move
             too.
@@ -49,6 +51,7 @@ def open_dcb_events(
         reads_at_once: number of concurrent requests of a listing by tag, or of all events over several shards.
         patience: retries after throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30 seconds
             apart, as the original library does.
+        place: where the tables are.
     """
     distinct(events=events, tags=tags)
     settings = Settings.of(
@@ -97,14 +100,23 @@ def open_projection_states(
 
 
 def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
-    """Open a store of tagged events in Sekiban's tables in memory."""
+    """Open a store of tagged events in Sekiban's tables in memory.
+
+    Args:
+        tables: tables to use; None creates new ones.
+        type_heads: whether conditions by type alone are allowed.
+    """
     from epochal.testing.stores import memory_deployment  # noqa: PLC0415  Lambda layers do not contain it
 
     return opened(memory_deployment(tables, type_heads=type_heads))
 
 
 def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
-    """Open a store of projection states in memory, with a bucket."""
+    """Open a store of projection states in memory, with a bucket.
+
+    Args:
+        tables: tables to use; None creates new ones.
+    """
     from epochal.testing.stores import memory_deployment  # noqa: PLC0415  Lambda layers do not contain it
 
     return states_of(memory_deployment(tables))
@@ -117,6 +129,9 @@ class DcbImporter(Importer):
     atomic      a batch of up to 100 items or 4 MB: events, entries and heads together
     kept        sortable ids that exceed those of all earlier events of their tags; this holds for every id of an
                 ordered history that is imported into an empty store
+
+    Attributes:
+        store: store that the history is imported into.
     """
 
     store: DcbEvents

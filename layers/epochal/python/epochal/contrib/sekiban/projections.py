@@ -145,6 +145,9 @@ class ProjectionStates:
         """Store a state as `save` does, but return the stored one if it has processed more events.
 
         Returns None if the state was stored.
+
+        Args:
+            projector, version, state, events_processed, last_sortable_id, safe_window: as for `save`.
         """
         check_names(projector, version)
         no_step(projector, "projector")
@@ -176,16 +179,29 @@ class ProjectionStates:
         return self.driver.run(states.upsert(self.table, self.keys, stored))
 
     def find(self, projector: str, version: str) -> StoredState | None:
-        """Read a version's state without its content, or None if it has none."""
+        """Read a version's state without its content, or None if it has none.
+
+        Args:
+            projector: name of the projector.
+            version: version of the projector.
+        """
         check_names(projector, version)
         return self.driver.run(states.latest(self.table, self.keys, projector, version))
 
     def find_any(self, projector: str) -> StoredState | None:
-        """Return the state of the version that has processed most events, or None if there is no state."""
+        """Return the state of the version that has processed most events, or None if there is no state.
+
+        Args:
+            projector: name of the projector.
+        """
         return max(self.list(projector), key=lambda state: state.events_processed, default=None)
 
     def list(self, projector: str) -> list[StoredState]:
-        """List the states of every version of a projector."""
+        """List the states of every version of a projector.
+
+        Args:
+            projector: name of the projector.
+        """
         check_names(projector, "-")
         return self.driver.run(states.versions(self.table, self.keys, projector))
 
@@ -203,6 +219,11 @@ class ProjectionStates:
         """Return the states of at most `limit` versions after `beyond`, with the `beyond` of the next page.
 
         The latter is None on the last page.
+
+        Args:
+            projector: name of the projector.
+            beyond: version after which the states begin; None for the first page.
+            limit: number of states at most, 1 or more.
         """
         check_names(projector, "-" if beyond is None else beyond)
         must_be_whole(limit, "limit", 1, MAX_PAGE)
@@ -210,6 +231,9 @@ class ProjectionStates:
 
     def open(self, state: StoredState) -> Iterator[bytes]:
         """Yield a state's content, decompressed, a chunk at a time.
+
+        Args:
+            state: state as it was found.
 
         Raises:
             MissingBody: the state's object is not in the bucket, or the store has no bucket.
@@ -222,7 +246,12 @@ class ProjectionStates:
         return unpack([from_text(state.inline)])
 
     def delete(self, projector: str, version: str) -> None:
-        """Delete a version's state; its object in the bucket, if any, becomes an orphan."""
+        """Delete a version's state; its object in the bucket, if any, becomes an orphan.
+
+        Args:
+            projector: name of the projector.
+            version: version of the projector.
+        """
         check_names(projector, version)
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
@@ -231,6 +260,9 @@ class ProjectionStates:
 
         Their states were replaced or deleted, or a crash left them behind. Objects younger than a day are not
         listed.
+
+        Args:
+            projector: name of the projector.
         """
         check_names(projector, "-")
         folder = self._folder(projector)
@@ -245,6 +277,9 @@ class ProjectionStates:
 
         A state with the same content as an orphan, stored while the orphan is being deleted, loses its object: `open`
         raises `MissingBody`, and the state has to be stored again.
+
+        Args:
+            projector: name of the projector.
         """
         removed = 0
         for key in self.orphans(projector):
@@ -254,7 +289,11 @@ class ProjectionStates:
         return removed
 
     def projectors_in(self, items: Iterable[Item]) -> set[str]:
-        """Return the names of the projectors that items of the table belong to."""
+        """Return the names of the projectors that items of the table belong to.
+
+        Args:
+            items: items of the table of states.
+        """
         return {state.projector for state in states.own(self.keys, items)}
 
     def _chunks(self, state: object) -> Iterator[bytes]:

@@ -27,6 +27,17 @@ class StoredState:
     """A projection state as its item holds it.
 
     Its content is `inline`, compressed and in base64, or in the bucket under the key `offload_key`.
+
+    Attributes:
+        projector: name of the projector.
+        version: version of the projector.
+        last_sortable_id: sortable id of the last event that the state includes; empty for a state without events.
+        events_processed: number of events that the state includes.
+        original_bytes: bytes of the content.
+        compressed_bytes: bytes of the compressed content.
+        inline: compressed content in base64; None where it is in the bucket.
+        offload_key: key of the object in the bucket; None where the content is `inline`.
+        safe_window: the projector's own text about its safe window; None for none.
     """
 
     projector: str

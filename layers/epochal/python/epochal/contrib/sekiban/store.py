@@ -65,7 +65,7 @@ def dcb_of(settings: Settings, driver: Driver) -> DcbEvents:
 class DcbEvents(TaggedStore):
     """A store of tagged events in Sekiban's tables.
 
-    Attributes, besides those of every store of tagged events:
+    Attributes:
         site: names of the tables, the builder of keys, and whether type heads are on.
         consistent: whether single events and listings by tag are read strongly consistent; else they cost half, and may
             miss events of the last moments. Queries and positions are always strongly consistent: entries that lag
