@@ -2,8 +2,8 @@
 
 A function describes its arguments in the section `Args:`. A class describes those of its constructor there, or in
 `Attributes:`, in its own docstring, in that of `__init__`, or in that of a base class of the library. A method that a
-base class of the library has too may leave its arguments to that. One line may describe several arguments:
-`types, since: as for ...`.
+base class of the library has too may leave its arguments to that. A typed dictionary may leave its members to the
+function that takes them. One entry may describe several arguments: `types, since: as for ...`.
 """
 
 from __future__ import annotations
@@ -11,33 +11,54 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from typing import Final
 
 from tests.public.library_names import Module, decorators, keywords_of, modules, place_of, roots
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-SECTIONS = ("Args:", "Attributes:")
+SECTIONS: Final = ("Args:", "Attributes:")
+ENTRY: Final = 4
+"""Depth of an entry in a section."""
+
+
+def entries_of(docstring: str) -> Iterator[str]:
+    """The entries of the sections `Args:` and `Attributes:`, each as one line."""
+    entry, inside = "", False
+    for line in docstring.splitlines():
+        depth = len(line) - len(line.lstrip())
+        if line.strip() and depth == 0:
+            inside = line.strip() in SECTIONS
+        elif inside and depth == ENTRY:
+            yield entry
+            entry = line.strip()
+        elif inside:
+            entry = f"{entry} {line.strip()}"
+    yield entry
 
 
 def described_names(docstring: str) -> set[str]:
     """The names that the sections `Args:` and `Attributes:` of a docstring describe."""
-    names: set[str] = set()
-    inside = False
-    for line in docstring.splitlines():
-        if line.strip() and not line.startswith(" "):
-            inside = line.strip() in SECTIONS
-        elif inside and (entry := re.match(r" {4}((?:\*{0,2}\w+)(?:, \*{0,2}\w+)*): ", line)):
-            names |= {name.lstrip("*") for name in entry[1].split(", ")}
-    return names
+    matches = (re.match(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): \S", entry) for entry in entries_of(docstring))
+    return {name.lstrip("*") for match in matches if match for name in match[1].split(", ")}
+
+
+def declared_with_words(field: ast.AnnAssign) -> bool:
+    """Whether a field is a setting, whose declaration says what it is: `of_tables(False, Flag(), "Whether ...")`."""
+    declaration = field.value if isinstance(field.value, ast.Call) else None
+    arguments = [] if declaration is None else declaration.args
+    texts = [each.value for each in arguments if isinstance(each, ast.Constant)]
+    return any(isinstance(text, str) and " " in text for text in texts)
 
 
 def documented_by(node: ast.ClassDef | Function) -> set[str]:
-    """The names that the docstring of a definition describes, with fields that have a docstring of their own."""
+    """The names that the docstring of a definition describes, with fields that have words of their own."""
     names = described_names(ast.get_docstring(node) or "")
-    for statement, following in pairwise(node.body):
+    for statement, following in zip(node.body, [*node.body[1:], None], strict=True):
         is_text = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
-        if is_text and isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        if is_text or declared_with_words(statement):
             names.add(statement.target.id)
     return names
 
@@ -139,9 +160,23 @@ def places() -> Iterator[tuple[Module, str]]:
                 waiting += [f"{base.name}.{definition.name}" for base, definition in bases(module, node)]
 
 
+def described_by_takers(node: ast.AST) -> Iterator[tuple[str, set[str]]]:
+    """The typed dictionaries whose members functions take as keywords, with the names that those describe."""
+    for function in ast.walk(node):
+        keywords = function.args.kwarg if isinstance(function, Function) else None
+        annotation = ast.unparse(keywords.annotation) if keywords and keywords.annotation else ""
+        if isinstance(function, Function) and (written := re.fullmatch(r"Unpack\[(\w+)\]", annotation)):
+            yield written[1], documented_by(function)
+
+
 def all_undescribed() -> dict[str, list[str]]:
     """The arguments of the whole library that no docstring describes, by the dotted name of what takes them."""
     lacking: dict[str, list[str]] = {}
+    taken: dict[str, set[str]] = {}
     for module, name in places():
         lacking |= undescribed(module, name)
-    return dict(sorted(lacking.items()))
+        for dictionary, names in described_by_takers(module.defined[name]):
+            taken[dictionary] = taken.get(dictionary, set()) | names
+    described = {place: taken.get(place.rpartition(".")[2], set()) for place in lacking}
+    rest = {place: [name for name in lacking[place] if name not in described[place]] for place in lacking}
+    return {place: names for place, names in sorted(rest.items()) if names}
