@@ -70,9 +70,7 @@ class Stored:
 
 
 class StoredEvent(Protocol):
-    """What a reader of any layout answers: `Recorded`, `RecordedUnfold`, `RecordedAggregateEvent` or
-    `FeedEvent`.
-    """
+    """An event or unfold as any reader returns it: `Recorded`, `FeedEvent` and the like."""
 
     @property
     def type(self) -> str:
@@ -85,7 +83,7 @@ class StoredEvent(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealing:
-    """How a codec encrypts the bodies of persons, for what is stored beside its events: states and refusals.
+    """The functions by which a codec encrypts and decrypts what is stored about a person.
 
     Attributes:
         seal: encrypts a body for a person; raises `SubjectForgotten` where the person's key was destroyed.
@@ -99,7 +97,7 @@ class Sealing:
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class EventCodec(Generic[E]):
-    """How a domain's events are stored.
+    """Converts a domain's events to stored events, and stored events back.
 
     Attributes:
         encode: the event to store; its type, data and whatever else an `Event` carries.

@@ -40,7 +40,7 @@ E = TypeVar("E")
 
 
 class Load(Enum):
-    """How a state is loaded."""
+    """The ways to load a state: by a strongly consistent read, by one that may lag, or as that of a new stream."""
 
     REQUIRED = "required"
     ALLOW_LAG = "allow_lag"
@@ -54,7 +54,7 @@ ASSUME_EMPTY: Final = Load.ASSUME_EMPTY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowStale:
-    """Use the cached state at once. A transaction is no less safe for it, only sooner in conflict.
+    """Loads a state from the cache, even if it is not the latest; a decision on it only conflicts sooner.
 
     Attributes:
         max_age: seconds since the state was known to be the latest; None for any age.

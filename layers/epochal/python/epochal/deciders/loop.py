@@ -60,7 +60,7 @@ P = TypeVar("P", bound=Writing)
 
 
 class WithAlso(Sequence[E]):
-    """What `decide` answers with where items of tables of your own go with its events, all or nothing.
+    """An answer of `decide`: events, and writes to tables of your own that are made with them or not at all.
 
     Args:
         events: the events, at least one.

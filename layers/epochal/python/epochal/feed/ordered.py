@@ -73,7 +73,7 @@ NEVER: Final = Ticks(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """How far a partition was released.
+    """The part of a partition that an ordered read has released.
 
     Attributes:
         checkpoint: position before which everything was released.
@@ -132,7 +132,7 @@ def _parse_released(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPage:
-    """Items in order, and where to continue.
+    """One page of an ordered read, with the checkpoint to continue from.
 
     Attributes:
         items: the items.

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class PageOptions(TypedDict, total=False):
-    """Which items pages have, and how much of each.
+    """Options of a read of the feed: which items its pages have, and with what contents.
 
     Attributes:
         limit: a page ends with the entry that reaches so many; 1,000 unless told.
@@ -605,7 +605,7 @@ class FeedReader:
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
-        """Return what reads a partition's events, and leaves those that may be large unopened if the layout can.
+        """Return a function that reads a partition's events, without opening large ones if the layout can.
 
         Without `fetch`, bodies in the bucket stay claims.
 

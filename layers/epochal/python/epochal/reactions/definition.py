@@ -189,7 +189,7 @@ OnFailure = Literal["park", "block"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What a handler is called with.
+    """The argument of a reaction's handler: events of one stream, or the removal of some.
 
     Attributes:
         group: name of the reaction.
@@ -336,7 +336,7 @@ class Reaction:
 
     @property
     def handler_name(self) -> str:
-        """Where the handler's code is, as `boards.departures`."""
+        """The dotted name of the handler, such as `boards.departures`."""
         return code_name(self.handler)
 
     def __call__(self, delivery: Delivery) -> object:

@@ -49,7 +49,7 @@ COUNTED: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFigures:
-    """How far a group is in a partition.
+    """The progress of a group in one partition: its checkpoint and its backlog.
 
     Attributes:
         partition: partition of the feed.
@@ -92,7 +92,7 @@ class GroupProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """What a reset does to a partition.
+    """The change that a reset of a group makes in one partition.
 
     Attributes:
         partition: partition of the feed.
@@ -140,7 +140,7 @@ class Groups:
     fresh: Callable[[int], bytes] = os.urandom
 
     def read_series(self) -> Series:
-        """Read which partitions there are; whoever asks several things of a group reads it once."""
+        """Read which partitions the index has, once for several questions about a group."""
         return self.reader.driver.run(read_series(self.reader.table))
 
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:

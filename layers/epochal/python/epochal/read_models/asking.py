@@ -42,7 +42,7 @@ _BEYOND: Final = "u"
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document of a page.
+    """One document of a page, with its key.
 
     Attributes:
         key: key of the document.
@@ -55,7 +55,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Documents in the order of the key that was asked.
+    """One page of documents, in the order of the key that they were found by.
 
     Attributes:
         items: as many as were asked for; fewer at the end, and where documents changed meanwhile.

@@ -26,7 +26,7 @@ LOOKED_AT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What one call has deleted.
+    """The result of one call of `ReadModels.drop`.
 
     Attributes:
         items: how many.

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SecondaryKey:
-    """What documents are found by beside their own keys.
+    """A secondary key of documents: values by which a read model finds and orders them.
 
     Attributes:
         of: takes a document. Its value is a text or a number, or a tuple of these, which is compared from the left;
@@ -60,7 +60,7 @@ class SecondaryKey:
 
 
 class DeclaredKey(NamedTuple):
-    """What the head of a generation says of a key.
+    """The form of a secondary key, as the head of a generation stores it.
 
     Attributes:
         spread: number of partitions that the key's entries are spread over.

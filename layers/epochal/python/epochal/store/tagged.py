@@ -323,7 +323,7 @@ class TaggedStore(ABC):
         return position
 
     def verify_seals(self, position: Position) -> Position:
-        """Return a position from outside with those tokens trusted whose seals are right.
+        """Verify the seals of a position that a client sent; return it, trusting tokens with right seals.
 
         Args:
             position: position that came from outside, with the seals of `seal_position`.
@@ -537,7 +537,7 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, Seals.of(self.streams, writes=writes).seal_token)
 
     def verify_seals(self, position: Position) -> Position:
-        """Return a position from outside with those tokens trusted whose seals are right."""
+        """Verify the seals of a position that a client sent; return it, trusting tokens with right seals."""
         return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:

@@ -378,7 +378,7 @@ def _index_of(spec: TableSpec, name: str) -> IndexSpec:
 
 
 class Fault(Enum):
-    """What goes wrong with one request."""
+    """A way in which one request fails."""
 
     THROTTLED = "throttled"
     LOST = "lost"

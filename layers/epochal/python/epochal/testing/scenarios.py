@@ -117,7 +117,7 @@ class Given(Generic[C, S, E]):
         must_equal(expected, self.state, "state")
 
     def and_then(self, *events: E | Later | Event) -> Given[C, S, E]:
-        """Return the same stream after more events.
+        """Return the scenario after more events of the same stream.
 
         Args:
             events: events of the domain, timers that are set (`later`) or cancelled (`cancel`).

@@ -38,7 +38,7 @@ def memory_tables(**own: str | TableSpec) -> MemoryTables:
 
 
 def memory_settings(**options: Any) -> Settings:
-    """Return the settings of a deployment with such tables.
+    """Return the settings of a deployment in memory, whose tables are named by their kinds.
 
     Args:
         options: settings by name, in place of or besides the names of the tables.
