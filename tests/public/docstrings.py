@@ -180,3 +180,19 @@ def all_undescribed() -> dict[str, list[str]]:
     described = {place: taken.get(place.rpartition(".")[2], set()) for place in lacking}
     rest = {place: [name for name in lacking[place] if name not in described[place]] for place in lacking}
     return {place: names for place, names in sorted(rest.items()) if names}
+
+
+def invented(module: Module, name: str) -> dict[str, list[str]]:
+    """The names below `Args:` that a function or method does not take, by its dotted name."""
+    node, dotted = module.defined[name], f"{module.name}.{name}"
+    functions = {dotted: (node, False)} if isinstance(node, Function) else {}
+    if isinstance(node, ast.ClassDef):
+        methods = (method for method in node.body if isinstance(method, Function))
+        functions = {
+            f"{dotted}.{each.name}": (each, "staticmethod" not in decorators(each)) for each in methods
+        }
+    excess: dict[str, list[str]] = {}
+    for place, (function, bound) in functions.items():
+        if not any(True for _ in described_by_takers(function)):
+            excess[place] = sorted(documented_by(function) - set(argument_names(function, bound=bound)))
+    return {place: names for place, names in excess.items() if names}

@@ -15,6 +15,15 @@ def test_every_argument_is_described_in_a_docstring() -> None:
     assert not lacking, "list these arguments below `Args:` or `Attributes:`, by name"
 
 
+def test_no_docstring_describes_an_argument_that_is_gone() -> None:
+    excess = {
+        place: names
+        for module, name in docstrings.places()
+        for place, names in docstrings.invented(module, name).items()
+    }
+    assert not excess, "remove these from `Args:`, or call them what the argument is called"
+
+
 def undescribed_in(folder: Path, source: str, name: str) -> dict[str, list[str]]:
     path = folder / "module.py"
     path.write_text(source, "utf-8")
@@ -76,3 +85,10 @@ def test_fields_of_dataclasses_are_described_in_the_class_or_below_the_field(tmp
         "    paid: bool = setting(False, 'Whether it was paid')\n"
     )
     assert undescribed_in(tmp_path, source, "Sale") == {"epochal.module.Sale": ["tax"]}
+
+
+def test_an_argument_that_has_been_renamed_is_missing_under_both_names(tmp_path: Path) -> None:
+    source = 'def sell(item):\n    """Sell.\n\n    Args:\n        goods: the item.\n    """\n'
+    assert undescribed_in(tmp_path, source, "sell") == {"epochal.module.sell": ["item"]}
+    module = Module("epochal.module", tmp_path / "module.py")
+    assert docstrings.invented(module, "sell") == {"epochal.module.sell": ["goods"]}
