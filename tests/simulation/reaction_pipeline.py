@@ -117,7 +117,7 @@ class Pipeline:
             snapshot_table=self.tables.create(SNAPSHOT),
             events_table=self.tables.create(EVENTS),
             tags_table=self.tables.create(TAGS),
-            partitions=2,
+            tips_partitions=2,
             dcb_partitions=2,
         )
         self.luck = random.Random(self.seed)

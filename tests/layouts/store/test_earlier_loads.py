@@ -75,7 +75,7 @@ def test_what_is_beyond_the_end_or_no_version_is_refused() -> None:
     for as_of, rule in (
         (4, "is beyond the end of Cart-1"),
         (-1, "at least 0"),
-        ("3", "number"),
+        ("3", "ISO 8601"),
         (True, "number"),
     ):
         with pytest.raises(InvalidInput, match=f"as_of: .*{rule}"):

@@ -315,7 +315,7 @@ def _plugged() -> Iterator[Setting]:
     return (option for layout in layouts() for option in own_settings(layout).values())
 
 
-_LAYOUTS = ("_table", "partitions")
+_LAYOUTS = ("_table", "_partitions")
 """How settings of layouts end."""
 
 
