@@ -230,7 +230,7 @@ class AsyncStreams:
 
     @property
     def tagged(self) -> AsyncTaggedEvents:
-        """`Streams.tagged`, awaited."""
+        """The store of all events with tags in this table: those of streams, and those without a stream."""
         return AsyncTaggedEvents(self.store.tagged)
 
 
@@ -256,10 +256,10 @@ class AsyncTaggedEvents:
 
 @dataclass(frozen=True, slots=True)
 class AsyncJoinedAppends:
-    """Appends of tasks, joined where they meet: the methods of `JoinedAppends`, awaited, which raise what those do.
+    """Joins appends of several tasks to a stream in one write: the methods of `JoinedAppends`, awaited.
 
-    One that is cancelled goes on to its end, whether it writes or waits for another that does, and `cancelled_write`
-    tells its outcome. What others append with it is not touched by that.
+    They raise what those do. An append that is cancelled goes on to its end, whether it writes or waits for another
+    that does, and `cancelled_write` tells its outcome. What others append with it is not touched by that.
 
     Attributes:
         joined: over the `store` of an `AsyncStreams`; one for all tasks.

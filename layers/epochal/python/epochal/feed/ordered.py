@@ -86,7 +86,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class OrderedCheckpoint:
-    """Where an ordered reader continues; `str` writes it, `parse` reads it.
+    """The position of an ordered read, from which it continues; `str` writes it, `parse` reads it.
 
     Attributes:
         partitions: how far each partition was released; those that are missing begin at their beginning.

@@ -81,7 +81,7 @@ class BackwardPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Where the next page of a forward read begins.
+    """The position at which the next page of a forward read begins.
 
     The text form is not trusted: a place that does not fit what is stored is refused as input.
 
@@ -100,7 +100,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Where the next page of a backward read begins.
+    """The position at which the next page of a backward read begins.
 
     Attributes:
         upto: key below which the page begins.

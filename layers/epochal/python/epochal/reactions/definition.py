@@ -326,7 +326,7 @@ class Reaction:
 
     @property
     def sharing(self) -> Sharing:
-        """How streams are divided among the members."""
+        """The rule that divides streams among the members."""
         return Sharing(self.members, self.partition_by)
 
     @property

@@ -102,8 +102,9 @@ class _Document:
 
 @dataclass(slots=True)
 class Documents:
-    """The documents that a fold reads and writes, by key. Values are JSON, in which numbers stay exact, or of the class
-    that the model was opened with.
+    """The documents that a fold reads and writes, by key.
+
+    Values are JSON, in which numbers stay exact, or of the class that the model was opened with.
 
     Attributes:
         load: function that reads a document by its key.

@@ -144,7 +144,7 @@ class Listings(ABC):
         Args:
             group: name of the group.
             beyond: tag after which the names begin; None for all.
-            page: number of names that one request reads at most.
+            page: number of items that one request reads at most.
         """
 
     @abstractmethod

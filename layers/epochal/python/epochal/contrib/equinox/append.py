@@ -83,7 +83,7 @@ class _InMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByCost(_InMode):
-    """Rule that calves when that is cheaper than to go on without.
+    """A rule of calving that moves events out of the Tip when that is cheaper than to leave them.
 
     Attributes:
         mode: whether a calf and its Tip are written one after the other, or in one transaction.
@@ -103,7 +103,7 @@ class ByCost(_InMode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed(_InMode):
-    """Rule that calves when the Tip would exceed `max_bytes` of events or `max_events`.
+    """A rule of calving that moves events out of the Tip when it would exceed `max_bytes` of events or `max_events`.
 
     Attributes:
         max_bytes: most bytes of events in a Tip.

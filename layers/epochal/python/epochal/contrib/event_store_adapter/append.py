@@ -459,7 +459,7 @@ AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How many copies of snapshots are kept, and how long the others.
+    """The number of older snapshots that an aggregate keeps, and the time after which others expire.
 
     Attributes:
         keep: number of the newest copies that stay, at least 1.

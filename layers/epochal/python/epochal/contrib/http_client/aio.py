@@ -145,12 +145,12 @@ class AsyncHttpStreams:
 
     @property
     def tagged(self) -> AsyncHttpTaggedEvents:
-        """`HttpStreams.tagged`, awaited."""
+        """The store of all events with tags behind the same API."""
         return AsyncHttpTaggedEvents(self.store.tagged)
 
     @property
     def feed(self) -> AsyncHttpFeed:
-        """`HttpStreams.feed`, awaited."""
+        """The feed of all events behind the same API."""
         return AsyncHttpFeed(self.store.feed)
 
 
