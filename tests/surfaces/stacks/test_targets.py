@@ -42,6 +42,22 @@ def test_the_two_targets_differ_only_in_what_is_intended(synthesise: Synthesise,
     assert not unintended
 
 
+@pytest.mark.parametrize("consumer", ["board", "Timers"])
+def test_who_leases_messages_may_do_so_for_a_batch_under_the_embedded_name(
+    synthesise: Synthesise, consumer: str
+) -> None:
+    """The embedded AWS refuses a batch under AWS's name; without leases, failed runs come again late."""
+    deployment = synthesise("dev", "embedded", reactions=REACTIONS, timers=True)
+    documents = [
+        str(policy["PolicyDocument"])
+        for stack in deployment.stacks
+        for name, role in deployment.of_type(stack, "AWS::IAM::Role").items()
+        if consumer in name
+        for policy in role["Properties"].get("Policies", ())
+    ]
+    assert any("sqs:ChangeMessageVisibilityBatch" in document for document in documents)
+
+
 def test_nothing_is_deployed_locally_that_aws_would_not_get(synthesise: Synthesise) -> None:
     assert set(synthesise("prod", "embedded").stacks) == {"store", "feed", "api"}
     assert set(synthesise("prod", "aws").stacks) == {"store", "feed", "api", "watch"}
