@@ -282,8 +282,9 @@ class Reaction(Construct):
 
         Lambda receives wake-ups under the function's role.
         """
-        sending = iam_statements.batched("SendMessage", named=stage.batches_named)
-        return iam_statements.on_queue(self.queue, *iam_statements.CONSUMING, *sending)
+        named = stage.batches_named
+        sending = iam_statements.batched("SendMessage", named=named)
+        return iam_statements.on_queue(self.queue, *iam_statements.consuming(named=named), *sending)
 
     def _mapping(self, batch_size: int) -> lambda_.CfnEventSourceMapping:
         """Make the event source mapping that invokes the function with wake-ups of the queue."""

@@ -142,11 +142,6 @@ def on_queue_key(stage: Stage) -> tuple[iam.PolicyStatement, ...]:
     return (_allow("kms", ("Decrypt", "GenerateDataKey"), [stage.queue_kms_key]),)
 
 
-CONSUMING: Final = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")
-"""Actions on a queue that Lambda needs under a function's role, and that the function needs to keep its lease on its
-messages."""
-
-
 def batched(action: str, *, named: bool) -> tuple[str, ...]:
     """Return the names of an action for one message and for batches.
 
@@ -156,6 +151,18 @@ def batched(action: str, *, named: bool) -> tuple[str, ...]:
         named: whether to add the embedded AWS's name.
     """
     return (action, f"{action}Batch") if named else (action,)
+
+
+def consuming(*, named: bool) -> tuple[str, ...]:
+    """Return the actions on a queue that Lambda needs under a function's role to invoke it with messages.
+
+    The last one is the function's own: it keeps the lease on its messages, for all of them in one request.
+
+    Args:
+        named: whether to add the embedded AWS's name for the batch.
+    """
+    lease = batched("ChangeMessageVisibility", named=named)
+    return ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", *lease)
 
 
 def on_secret(secret: secretsmanager.ISecret) -> tuple[iam.PolicyStatement, ...]:

@@ -176,7 +176,9 @@ class Timers(Construct):
             allowed=[
                 *grants.allowed("timers", stage, shared.stores),
                 on_timers,
-                iam_statements.on_queue(self.queue, *iam_statements.CONSUMING),
+                iam_statements.on_queue(
+                    self.queue, *iam_statements.consuming(named=self._stage.batches_named)
+                ),
                 self._waking,
                 *iam_statements.on_queue_key(stage),
             ],
