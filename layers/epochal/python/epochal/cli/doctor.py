@@ -162,7 +162,7 @@ def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
         "Fix the cause; a deployment or `epochal groups reset` tries again at once.": (
             max(blocked, key=lambda run: run.last).words if blocked else ""
         ),
-        "`epochal parked list` shows the causes; fix them, then `epochal parked replay`.": (
+        f"`epochal parked list {summary.group}` shows the causes; fix them, then `epochal parked replay`.": (
             f"{quantity(summary.parked, 'stream')} parked" if summary.parked else ""
         ),
         "Its checkpoint is of another index: `epochal groups reset`.": (
