@@ -69,7 +69,7 @@ class Deployment:
             tags_table=self.tables.create(TAGS),
             streams_table=self.tables.create(STREAMS),
             type_heads=True,
-            partitions=2,
+            tips_partitions=2,
             dcb_partitions=3,
             aggregate_types=("user-account",),
         )

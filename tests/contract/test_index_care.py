@@ -57,7 +57,7 @@ class Stores:
             snapshot_table=tables.create(SNAPSHOT),
             events_table=tables.create(EVENTS),
             tags_table=tables.create(TAGS),
-            partitions=2,
+            tips_partitions=2,
         )
 
     @property

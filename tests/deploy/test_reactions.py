@@ -284,3 +284,13 @@ def test_from_append_to_reaction_it_takes_less_than_a_second(
     record_testsuite_property("reaction-latency", told)
     sys.stdout.write(f"\n{told}\n")
     assert median(taken) < 1
+
+
+def test_no_run_is_refused_the_lease_on_its_wake_ups(board: Board, stream: str) -> None:
+    """A refused lease is logged; without leases, a run that fails comes again after a minute in place of seconds."""
+    board.append(stream, "Leased")
+    assert board.seen(stream, 1)
+    board.ask(command="parked", partition=0)  # the log shows late lines with a later invocation's
+    lines = [line.text for line in logs_of([board.deployment.endpoint], "reaction-board").more()]
+    assert lines
+    assert [line for line in lines if "lease on wake-ups" in line] == []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 
 import pytest
 
-from epochal.contrib.sekiban import open_dcb_events
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
@@ -26,16 +24,6 @@ def test_the_guides_to_tagged_events_run_from_top_to_bottom(page: str, least: in
     for block in blocks:
         first = text.count("\n", 0, block.start(1))
         exec(compile("\n" * first + block[1], page, "exec", dont_inherit=True), names)  # noqa: S102
-
-
-def test_the_options_described_are_the_options_there_are() -> None:
-    described = re.findall(r"^    ([a-z_]+): ", inspect.getdoc(open_dcb_events) or "", re.MULTILINE)
-    options = [
-        name
-        for name, parameter in inspect.signature(open_dcb_events).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name != "place"
-    ]
-    assert described == options
 
 
 def test_every_method_that_the_guide_names_for_those_who_come_from_sekiban_exists() -> None:

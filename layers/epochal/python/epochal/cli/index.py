@@ -403,7 +403,7 @@ def list_(records: PoisonRecords, *, all_: bool) -> None:
 @click.argument("index", type=click.IntRange(min=0))
 @on_records
 def retry(records: PoisonRecords, *, source: str, index: int) -> None:
-    """Index the change that was set aside as number INDEX of layout SOURCE, as `poison list` shows it.
+    """Index the set-aside change INDEX of layout SOURCE again.
 
     Mend its cause first.
     """

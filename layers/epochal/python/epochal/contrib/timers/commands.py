@@ -127,7 +127,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
 @timers.command("take-over")
 @on_store
 def take_over(store: OpenedStore) -> None:
-    """Set each pending timer that was copied or imported here anew, so that it fires here.
+    """Set copied or imported timers anew, so that they fire here.
 
     After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
     when it was. Safe beside everything else, and again.
