@@ -53,7 +53,7 @@ async function visited(name, path) {
     axe[scheme] = await page.evaluate(judged, asked.ignored ?? null);
     if (scheme === "dark" && asked.pictures?.[`${name}, dark`]) await page.screenshot({ path: asked.pictures?.[`${name}, dark`] });
   }
-  const cut = await page.evaluate(cutOff);
+  const cut = await page.evaluate(cutOff, asked.ignored ?? null);
   const { overflow, cut: narrowCut } = await narrow(page, asked.pictures?.[`${name}, narrow`]);
   await page.close();
   const plain = await opened(path, false);
@@ -91,16 +91,17 @@ async function tabbed(page) {
 async function narrow(page, picture) {
   await page.setViewport({ width: asked.narrow ?? 360, height: 740 });
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  const cut = await page.evaluate(cutOff);
+  const cut = await page.evaluate(cutOff, asked.ignored ?? null);
   if (picture) await page.screenshot({ path: picture });
   await page.setViewport(VIEW);
   return { overflow, cut };
 }
 
 // What reaches beyond the right edge of the window, and cannot be scrolled to.
-function cutOff() {
+function cutOff(ignored) {
   const scrolls = (element) => element && (["auto", "scroll"].includes(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
   return [...document.querySelectorAll("main *")]
+    .filter((element) => !(ignored && element.closest(ignored)))
     .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element.parentElement))
     .map((element) => element.outerHTML.slice(0, 200));
 }
