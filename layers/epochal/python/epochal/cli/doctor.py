@@ -156,12 +156,9 @@ def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
     """Check a reaction: one finding for each thing that is wrong, or one line if nothing is."""
     subject = f"reaction {summary.group}"
     seconds = max((figures.seconds for figures in summary.figures), default=0.0)
-    blocked = [run for figures in summary.figures for run in figures.blocked]
     findings = {
         "`epochal groups resume` lets it go on.": f"paused since {summary.paused}" if summary.paused else "",
-        "Fix the cause; a deployment or `epochal groups reset` tries again at once.": (
-            max(blocked, key=lambda run: run.last).words if blocked else ""
-        ),
+        "Fix the cause; a deployment or `epochal groups reset` tries again at once.": summary.failure,
         f"`epochal parked list {summary.group}` shows the causes; fix them, then `epochal parked replay`.": (
             f"{quantity(summary.parked, 'stream')} parked" if summary.parked else ""
         ),
@@ -170,7 +167,7 @@ def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
         ),
         "Look at its log and its alarms; `members` makes it faster.": (
             f"{quantity(summary.events)} behind, the oldest for {seconds:,.0f} s"
-            if summary.events and seconds > LATE and not (summary.paused or blocked)
+            if summary.events and seconds > LATE and not (summary.paused or summary.failure)
             else ""
         ),
     }

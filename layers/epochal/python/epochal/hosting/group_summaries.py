@@ -10,6 +10,7 @@ from typing import Any
 
 from epochal.errors import GroupMissing
 from epochal.hosting.indexer_state import IndexerState
+from epochal.index.failed_runs import FailedRun
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.quantities import quantity
@@ -52,6 +53,11 @@ class GroupSummary:
         return min((figures.paused for figures in self.figures if figures.paused), default="")
 
     @property
+    def failure(self) -> str:
+        """The latest failed run in words; empty if no run has failed since the group last made progress."""
+        return latest_failure(run for figures in self.figures for run in figures.blocked)
+
+    @property
     def indexer(self) -> IndexerState:
         """The worst of the states of the indexers that feed the group."""
         return min(self.states, key=lambda state: (not state.failure, not state.missing, not state.unknown))
@@ -82,12 +88,17 @@ class GroupSummary:
         ]
         if self.paused:
             parts.append(f"paused since {self.paused}")
-        blocked = [run for figures in self.figures for run in figures.blocked]
-        if blocked:
-            parts.append(" ".join(max(blocked, key=lambda run: run.last).words.splitlines()))
+        if self.failure:
+            parts.append(" ".join(self.failure.splitlines()))
         if not self.indexer.works:
             parts.append(self.indexer.text)
         return "  ".join(parts)
+
+
+def latest_failure(runs: Iterable[FailedRun]) -> str:
+    """Describe the latest of these failed runs; return an empty text if there is none."""
+    latest = max(runs, key=lambda run: run.last, default=None)
+    return "" if latest is None else latest.words
 
 
 def summaries_of(

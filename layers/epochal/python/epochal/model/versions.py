@@ -255,6 +255,14 @@ class Capacity:
     write: float = 0.0
     requests: int = 0
 
+    def __add__(self, other: Capacity) -> Capacity:
+        """Return the capacity of two calls together."""
+        return Capacity(
+            read=self.read + other.read,
+            write=self.write + other.write,
+            requests=self.requests + other.requests,
+        )
+
 
 NOTHING: Final = Capacity()
 

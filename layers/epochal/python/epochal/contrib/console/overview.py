@@ -177,7 +177,7 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
     table, groups = deployment.settings.index_table, services.groups()
     partitions = list(standings(deployment.driver, table, groups[:GROUPS]))
     late = {partition.partition: _late(deployment, partition) for partition in partitions}
-    newest = max((each for each in late.values() if each is not None), default=None)
+    newest = max((seconds for seconds in late.values() if seconds is not None), default=None)
     lags, indexer = _lags(services, deployment, partitions), services.indexer_states(partitions)
     aside = (
         {source.name: set_aside(deployment, source) for source in deployment.sources} if partitions else {}
@@ -197,7 +197,7 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
         "groups": lags,
         "beyond": max(0, len(groups) - GROUPS),
         "prefix": services.prefix,
-        "dated": any(late[each.partition] is None and each.tail for each in partitions),
+        "dated": any(late[standing.partition] is None and standing.tail for standing in partitions),
         "tables": _tables(services, deployment),
     }
 

@@ -8,6 +8,7 @@ from typing import Final
 from epochal.care.quarantined import PoisonRecord
 from epochal.care.status import GroupStanding, PartitionStanding
 from epochal.contrib.console.page import ago
+from epochal.hosting.group_summaries import latest_failure
 from epochal.hosting.indexer_state import IndexerState
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.quantities import quantity
@@ -113,10 +114,9 @@ def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]
 
 def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProblem]:
     """Yield why a group handles nothing, or not everything."""
-    blocked = [run for group in standings for run in group.blocked]
-    if blocked:
+    if failure := latest_failure(run for group in standings for run in group.blocked):
         yield KnownProblem(
-            text=f"{name} makes no progress: {max(blocked, key=lambda run: run.last).words}",
+            text=f"{name} makes no progress: {failure}",
             remedy="Mend the cause, and deploy: it goes on by itself.",
             command=f"epochal groups show {name}",
             page="reactions",

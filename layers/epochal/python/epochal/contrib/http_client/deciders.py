@@ -179,7 +179,7 @@ class HttpDeciders(Generic[C, S, E]):
                     stream, appended, expected=NO_STREAM if loaded.token is None else loaded.token
                 )
             if isinstance(outcome, Appended):
-                spent = _sum(loaded.capacity, outcome.capacity)
+                spent = loaded.capacity + outcome.capacity
                 return decision.result, Transacted(
                     state=state, events=events, token=outcome.token, capacity=spent
                 )
@@ -214,7 +214,7 @@ class HttpDeciders(Generic[C, S, E]):
             raise StreamDeleted(stream, found.version)
         events = (self.codec.read(event) for event in found.events if event.type not in TIMERS)
         state = self._fold(state, (event for event in events if event is not None))
-        return _Loaded(state=state, token=found.token, capacity=_sum(spent, found.capacity))
+        return _Loaded(state=state, token=found.token, capacity=spent + found.capacity)
 
     def _fold(self, state: S, events: Iterable[E]) -> S:
         """Fold events into a state, and return the new state."""
@@ -232,12 +232,3 @@ def _check(stream: str, expected: ExpectedVersion, loaded: _Loaded[Any]) -> None
         holds = version == expected.version if isinstance(expected, Token) else meets(expected, version)
     if not holds:
         raise append_error(stream, Conflict(version=loaded.version, token=loaded.token), expected)
-
-
-def _sum(one: Capacity, other: Capacity) -> Capacity:
-    """Add the capacity of two calls."""
-    return Capacity(
-        read=one.read + other.read,
-        write=one.write + other.write,
-        requests=one.requests + other.requests,
-    )

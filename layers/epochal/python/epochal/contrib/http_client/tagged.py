@@ -25,7 +25,7 @@ from epochal.model.kinds import must_be_list, must_be_whole
 from epochal.model.position_text import write_position
 from epochal.model.tag_answers import Seen
 from epochal.model.tags import Query, parse_event_id
-from epochal.model.versions import NOTHING, Appended, Capacity, Conflict, Position
+from epochal.model.versions import NOTHING, Appended, Conflict, Position
 from epochal.store.encoding import with_metadata
 from epochal.store.outcomes import condition_error
 from epochal.store.reading import Direction, check_range
@@ -162,8 +162,7 @@ class HttpTaggedEvents:
                 raise reply.error
             document = reply.document
             events += [self._whole(recorded_event(self.api, shown)) for shown in document["events"]]
-            units, following = capacity_of(document), document["next"]
-            spent = Capacity(read=spent.read + units.read, write=spent.write + units.write)
+            spent, following = spent + capacity_of(document), document["next"]
             full = limit is not None and len(events) >= limit
             if following is None or full:
                 break
