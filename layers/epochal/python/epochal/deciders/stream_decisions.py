@@ -449,7 +449,7 @@ def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, 
 
 
 def encode_event(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
-    """Encode a part of a decision's answer as a plain event to append; without a codec it is encoded already."""
+    """Encode an event or timer that `decide` returned, to append it; without a codec, events are encoded already."""
     if isinstance(event, Later):
         from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
 

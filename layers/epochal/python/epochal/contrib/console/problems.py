@@ -117,7 +117,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProble
     if failure := latest_failure(run for group in standings for run in group.blocked):
         yield KnownProblem(
             text=f"{name} makes no progress: {failure}",
-            remedy="Mend the cause, and deploy: it goes on by itself.",
+            remedy="Fix the cause and deploy: the reaction then resumes by itself.",
             command=f"epochal groups show {name}",
             page="reactions",
             group=name,
@@ -134,7 +134,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProble
     if parked := sum(group.parked for group in standings):
         yield KnownProblem(
             text=f"{name} has parked {quantity(parked, 'stream')}",
-            remedy="Mend the cause, deploy, and replay them; give up what can never be handled.",
+            remedy="Fix the cause, deploy, and replay the streams. Give up events that can never be handled.",
             command=f"epochal parked list {name}",
             page="reactions",
             group=name,
