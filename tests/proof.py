@@ -1,11 +1,11 @@
-"""Every promise, the attempts to break it, and what came of them: `make proof`.
+"""Runs the tests that try to break each promise, and prints the results: `make proof`.
 
-Promises come from docs/reference/guarantees.md, and so do the tests that try to break them: what is printed is what is
-written there, run now. A test that a promise names and that does not exist is an error.
+The promises and their tests are those of docs/reference/guarantees.md. A test that a promise names and that does not
+exist is an error.
 
-    python -m tests.proof                        all of it, a deployment on the embedded AWS included
+    python -m tests.proof                        all promises, with a deployment on the embedded AWS
     python -m tests.proof G2 G11                 these promises alone
-    python -m tests.proof --without deploy       without the tests of that mark, which may be given again
+    python -m tests.proof --without deploy       without the tests of that mark; may be repeated
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ GUARANTEES = ROOT / "docs" / "reference" / "guarantees.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """A line of the guarantees.
+    """A promise of the guarantees, with the tests that try to break it.
 
     Attributes:
-        attempts: what is tried to break it, in words.
-        tests: files that try, relative to the checkout.
+        name: number of the promise, such as `G2`.
+        promise: text of the promise; its heading is in bold.
+        attempts: attempts to break the promise, in words.
+        tests: test files of these attempts, relative to the checkout.
     """
 
     name: str
@@ -41,7 +43,12 @@ class Promise:
 
 @dataclass(slots=True, eq=False)
 class Results:
-    """A plugin of pytest's, which puts plugins into sets; keeps, for each file, how its tests ended."""
+    """A pytest plugin that collects the passed and failed tests of each file.
+
+    Attributes:
+        passed: ids of passed tests, by file.
+        failed: ids of failed tests, by file.
+    """
 
     passed: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, list[str]] = field(default_factory=dict)
@@ -66,11 +73,11 @@ PROPERTIES: Final = tuple(
     for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
     if "@given(" in path.read_text()
 )
-"""Files of properties, which `make test` tries with fewer examples."""
+"""Files with property tests, which `make test` runs with fewer examples."""
 
 REST: Final = Promise(
     name="rest",
-    promise="**What holds besides, and takes long to try**",
+    promise="**What else holds, and takes long to test**",
     attempts="",
     tests=(
         "tests/browser/test_site.py",
@@ -112,74 +119,75 @@ REST: Final = Promise(
 )
 
 UNHURRIED: Final = ("-o", "timeout=3600")
-"""A test of a hundred thousand events takes minutes, and on a busy machine many: that breaks no promise."""
+"""Options of pytest: a test of 100,000 events takes minutes, on a busy machine many, and breaks no promise by it."""
 
 BESIDES: Final = (COSTS, REST)
-"""No promises of the guarantees', but what `make test` leaves to `make proof` is not to be lost."""
+"""Tests of no promise in the guarantees, which `make test` leaves to `make proof`."""
 
 
 def promises(text: str) -> list[Promise]:
-    """The promises of the document, with the tests that it names for each."""
+    """Parse the promises of the guarantees, with the tests that the page lists for each."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()
         if re.match(r"\| G\d", line)
     ]
     listed = re.findall(r"^- (G\d[^:]*): (.*)$", text, re.MULTILINE)
-    named = {name: tests for names, tests in listed for name in names.split(", ")}
+    tests_of = {name: tests for names, tests in listed for name in names.split(", ")}
     return [
-        Promise(name=name, promise=promise, attempts=attempts, tests=tuple(files(named.get(name, ""))))
+        Promise(name=name, promise=promise, attempts=attempts, tests=tuple(files(tests_of.get(name, ""))))
         for name, promise, attempts, _ in rows
     ]
 
 
-def files(named: str) -> Iterator[str]:
-    """Test files that a cell names in backticks: a file, a folder, or a pattern.
+def files(cell: str) -> Iterator[str]:
+    """Yield the test files that a text names in backticks, as a file, a folder or a pattern.
 
     Raises:
         FileNotFoundError: there is no such test.
     """
-    for path in re.findall(r"`(tests/[^`]*)`", named):
-        found = sorted(ROOT.glob(f"{path}/**/test_*.py" if (ROOT / path).is_dir() else path))
-        if not found:
-            raise FileNotFoundError(f"{GUARANTEES.name} names {path}, and there is no such test")
-        yield from (str(each.relative_to(ROOT)) for each in found)
+    for name in re.findall(r"`(tests/[^`]*)`", cell):
+        paths = sorted(ROOT.glob(f"{name}/**/test_*.py" if (ROOT / name).is_dir() else name))
+        if not paths:
+            raise FileNotFoundError(f"{GUARANTEES.name} names {name}, and there is no such test")
+        yield from (str(path.relative_to(ROOT)) for path in paths)
 
 
-def table(asked: Sequence[Promise], results: Results) -> Iterator[str]:
-    """What is promised, how many attempts were made to break it, and what came of them."""
+def table(chosen: Sequence[Promise], results: Results) -> Iterator[str]:
+    """Yield a line for each promise: its heading, the numbers of attempts and of bugs caught, and the result."""
     yield f"{'':5}{'promise':58}{'attempts':>9}{'bugs caught':>13}   result"
-    for each in asked:
-        passed = [name for path in each.tests for name in results.passed.get(path, ())]
-        failed = [name for path in each.tests for name in results.failed.get(path, ())]
+    for promise in chosen:
+        passed = [name for path in promise.tests for name in results.passed.get(path, ())]
+        failed = [name for path in promise.tests for name in results.failed.get(path, ())]
         caught = sum("_mutants.py" in name for name in passed)
         result = "BROKEN" if failed else "holds" if passed else "not tried"
-        yield f"{each.name:5}{_heading(each.promise):58}{len(passed) + len(failed):>9,}{caught:>13}   {result}"
+        count = len(passed) + len(failed)
+        yield f"{promise.name:5}{_heading(promise.promise):58}{count:>9,}{caught:>13}   {result}"
         yield from (f"       {name}" for name in failed)
 
 
 def _heading(promise: str) -> str:
-    """The promise's words in bold."""
-    found = re.search(r"\*\*(.*?)\*\*", promise)
-    return (found[1] if found else promise)[:57]
+    """Return the words in bold of a promise, at most 57 characters."""
+    bold = re.search(r"\*\*(.*?)\*\*", promise)
+    return (bold[1] if bold else promise)[:57]
 
 
 def mutants(results: Mapping[str, Sequence[str]]) -> int:
-    """How many deliberate bugs were caught."""
+    """Count the deliberate bugs among tests."""
     return sum(len(names) for path, names in results.items() if path.endswith("_mutants.py"))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; 1 where a promise is broken, or was not tried."""
-    asked = _parser().parse_args(arguments)
-    wanted = [
-        each
-        for each in (*promises(GUARANTEES.read_text()), *BESIDES)
-        if each.name in asked.promises or not asked.promises
+    """Run the command; return 1 if a promise is broken, or was not tried."""
+    options = _parser().parse_args(arguments)
+    chosen = [
+        promise
+        for promise in (*promises(GUARANTEES.read_text()), *BESIDES)
+        if promise.name in options.promises or not options.promises
     ]
-    paths = sorted({path for each in wanted for path in each.tests})
-    status, results = attempt(paths, asked.without, processes=asked.processes)
-    lines = list(table(wanted, results))
+    paths = sorted({path for promise in chosen for path in promise.tests})
+    status, results = attempt(paths, options.without, processes=options.processes)
+    lines = list(table(chosen, results))
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
     passed = sum(map(len, results.passed.values()))
     sys.stdout.write(
@@ -189,7 +197,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def attempt(paths: Sequence[str], without: Sequence[str], *, processes: str = "0") -> tuple[int, Results]:
-    """Run test files, without the tests of some marks; pytest's status, and how each test ended."""
+    """Run test files without the tests of some marks; return pytest's status, and the results by file."""
     marks = " and ".join(f"not {mark}" for mark in without)
     results = Results()
     shared = ["--numprocesses", processes, "--no-loadscope-reorder"]
@@ -200,19 +208,31 @@ def attempt(paths: Sequence[str], without: Sequence[str], *, processes: str = "0
 
 
 def _file(report: pytest.TestReport) -> str:
+    """Return the path of a test's file."""
     return report.nodeid.partition("::")[0]
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Build the parser of the command's arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description="Try to break every promise.")
     parser.add_argument(
-        "promises", nargs="*", metavar="PROMISE", help="G1, G2, …, cost, rest; all if none is named"
+        "promises",
+        nargs="*",
+        metavar="PROMISE",
+        help="Promises to try: G1, G2, …, cost or rest. The default is all of them.",
     )
     parser.add_argument(
-        "--without", action="append", default=[], metavar="MARK", help="leave out tests so marked"
+        "--without",
+        action="append",
+        default=[],
+        metavar="MARK",
+        help="Leave out tests that have this pytest mark. May be repeated.",
     )
     parser.add_argument(
-        "--processes", default="auto", metavar="N", help="that share the tests; as many as there are cores"
+        "--processes",
+        default="auto",
+        metavar="N",
+        help="Number of processes that share the tests. The default is one for each core.",
     )
     return parser
 

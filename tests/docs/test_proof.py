@@ -18,10 +18,17 @@ PAGE = proof.ROOT / "docs" / "proof.md"
 
 
 def test_every_promise_names_tests_that_exist() -> None:
-    found = proof.promises(proof.GUARANTEES.read_text())
+    promises = proof.promises(proof.GUARANTEES.read_text())
 
-    assert [each.name for each in found] == [f"G{number}" for number in range(1, 19)]
-    assert all(each.tests for each in found)
+    assert [promise.name for promise in promises] == [f"G{number}" for number in range(1, 19)]
+    assert all(promise.tests for promise in promises)
+
+
+def test_every_file_that_is_run_besides_the_promises_exists() -> None:
+    """Where pytest is given a path that does not exist, it runs nothing at all."""
+    paths = [path for group in proof.BESIDES for path in group.tests]
+    assert [path for path in paths if not (proof.ROOT / path).is_file()] == []
+    assert len(paths) > 30
 
 
 @pytest.mark.parametrize("path", [Path(__file__), proof.ROOT / "tests" / "docs" / "test_site.py"])
