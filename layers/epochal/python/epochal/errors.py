@@ -77,7 +77,7 @@ class InvalidInput(EpochalError, ValueError):
         self.rule = rule
 
     def call_it(self, field: str) -> None:
-        """Rename the field in the error, to the name by which the caller knows it.
+        """Change the name of the field in the error to the name by which the caller knows it.
 
         Args:
             field: name of the argument that the caller passed.
@@ -94,7 +94,7 @@ class TooLarge(InvalidInput):
     Attributes:
         field: name of the argument.
         size: bytes or items of the argument.
-        limit: the most that is allowed.
+        limit: the largest allowed size.
 
     Args:
         unit: what `size` counts, such as `bytes` or `items`.
@@ -154,7 +154,7 @@ class ConflictError(EpochalError):
 
     Attributes:
         outcome: result that the `try_…` variant of the call returns instead: `Conflict`, `AggregateConflict`, or the
-            `StoredState` that is ahead. None where an error is about several calls.
+            `StoredState` that is ahead. None if the error is about several calls.
 
     Args:
         message: what the conflict is about.
@@ -203,7 +203,7 @@ class ConditionUnmet(ConflictError):
     The `outcome` has, as `unmet`, the item that made each of these conditions fail.
 
     Args:
-        places: places in `also` of the writes whose conditions do not hold, from 0.
+        places: positions in `also`, from 0, of the writes whose conditions do not hold.
         outcome: result that the `try_…` variant of the call returns instead.
     """
 
@@ -294,7 +294,7 @@ class OutcomeUndetermined(EpochalError):
     """The response to an append was lost, and the events that would show the outcome were pruned.
 
     Args:
-        stream: name of the stream.
+        stream: name of the stream of the append.
         version: index of the first event that the append would have written.
     """
 
@@ -307,7 +307,7 @@ class OutcomeUndetermined(EpochalError):
 
 
 class CorruptData(EpochalError):
-    """Stored data contradicts FORMATS; it is neither repaired silently nor passed on.
+    """Stored data break a rule of the stored formats; they are neither repaired silently nor passed on.
 
     Attributes:
         missing: number of an event that the head of its aggregate promises and the journal lacks; None for other
@@ -346,7 +346,7 @@ class MissingTable(EpochalError, LookupError):
 
     Attributes:
         table: name of the table.
-        where: region and address of the database; empty where there is none, as in memory.
+        where: region and address of the database; empty if there is none, as in memory.
     """
 
     def __init__(self, table: str, where: str = "") -> None:
@@ -359,13 +359,13 @@ class MissingTable(EpochalError, LookupError):
 
 
 class Misconfigured(EpochalError):
-    """The AWS configuration of this process has a fault: `what` is wrong, and `how` to mend it.
+    """The AWS configuration of this process has a fault: `what` is wrong, and `how` says how to fix it.
 
     Nothing was sent.
 
     Args:
-        what: what is wrong.
-        how: how to mend it.
+        what: the setting that is wrong, and what is wrong with it.
+        how: what to do about it.
     """
 
     def __init__(self, what: str, how: str) -> None:
@@ -420,7 +420,7 @@ class Refused(EpochalError, PermissionError):
 
 
 class DeniedBody(Refused):
-    """A claim check names the object `key`, outside of the place of bodies, which may not be read.
+    """A claim check names an object outside the place of bodies, `key`, which may not be read.
 
     A retry does not help.
 
@@ -442,8 +442,8 @@ class Unavailable(EpochalError, TimeoutError):
     out, that error is the `__cause__`.
 
     Args:
-        cause: what went wrong.
-        maybe_applied: whether a write may have been applied, or may still be.
+        cause: the failure of the last attempt.
+        maybe_applied: whether a write may have been applied, or may still be applied.
     """
 
     def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:

@@ -141,16 +141,19 @@ def name_cancelled(event: Event) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """A timer, as it was set.
+    """A timer, as its setting in a stream or under tags describes it.
 
     Attributes:
-        name: name in its stream, or its tags.
+        name: name of the timer in its stream, or under its tags.
         due: due time, ISO 8601 in the stored form, whose texts sort in the order of time.
         events: events that the timer appends.
         setting: index of the event that set the timer; for a timer of tags, the id of that event.
-        stream, tags: stream in which it was set; without a stream, the exact tags with which it was set.
-        timestamp, meta, correlation_id: fields of the setting.
-        copied: whether it is in a copy of its stream, and so fires in the original alone, unless it is taken over.
+        stream: stream in which the timer was set; empty for a timer of tags.
+        tags: the exact tags with which a timer of tags was set.
+        correlation_id: correlation id of the event that set the timer.
+        meta: metadata of the event that set the timer.
+        timestamp: timestamp of the event that set the timer.
+        copied: whether the timer is in a copy of its stream, where it does not fire unless the copy takes it over.
     """
 
     name: str
@@ -166,7 +169,7 @@ class Timer:
 
     @property
     def ticks(self) -> Ticks:
-        """The time at which the timer is due."""
+        """The time at which the timer is due, in ticks of 100 nanoseconds since the year 1."""
         return parse_time(self.due)
 
     @property
@@ -175,7 +178,7 @@ class Timer:
         return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
 
     def anew(self) -> Event:
-        """Make the event that sets the timer anew, at the same due time, with the fields of its setting."""
+        """Make the event that sets the timer again, at the same due time, with the fields of its setting."""
         return replace(
             later(self.name, self.events, at=self.due, tags=() if self.stream else self.tags),
             meta=self.meta,

@@ -197,10 +197,10 @@ class WriteCancelled(Exception):
     """A write was cancelled while it was under way: the cause of the `CancelledError`, which `cancelled_write` finds.
 
     Attributes:
-        known: whether its end is. False where it was cancelled again before that, or with all tasks of its loop: it may
-            have been applied.
-        outcome: what the write answered all the same, or the error that it raised: a `ConflictError` says that
-            nothing was written. None where that is not known; some writes answer None.
+        known: whether the outcome is known. False if the write was cancelled a second time, or with all tasks of its
+            loop, before it ended: it may have been applied.
+        outcome: what the write returned although it was cancelled, or the error that it raised: a `ConflictError` says
+            that nothing was written. None if the outcome is not known; some writes return None.
     """
 
     def __init__(self, outcome: object = None, *, known: bool) -> None:

@@ -81,8 +81,9 @@ class AsyncPlace(Place):
     before it is entered, and be used after.
 
     Attributes:
-        endpoint, region: other than those of the usual AWS chain.
-        connections: at the same time.
+        endpoint: URL of the service; None for the one of the usual AWS chain.
+        region: region of the tables; None for the one of the usual AWS chain.
+        connections: most connections at the same time.
     """
 
     carrier: str = field(default="aiohttp", init=False, repr=False)
@@ -210,7 +211,7 @@ class AsyncStreams:
     A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
     Attributes:
-        store: of an `AsyncPlace`, or in memory.
+        store: the blocking store of streams, opened with an `AsyncPlace` or in memory.
     """
 
     store: Streams
@@ -241,7 +242,7 @@ class AsyncTaggedEvents:
     An append that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
     Attributes:
-        store: of an `AsyncPlace`, or in memory.
+        store: the blocking store of tagged events, opened with an `AsyncPlace` or in memory.
     """
 
     store: TaggedStore
@@ -262,7 +263,7 @@ class AsyncJoinedAppends:
     that does, and `cancelled_write` tells its outcome. What others append with it is not touched by that.
 
     Attributes:
-        joined: over the `store` of an `AsyncStreams`; one for all tasks.
+        joined: the blocking `JoinedAppends`, made over the `store` of an `AsyncStreams`; one for all tasks.
     """
 
     joined: JoinedAppends
@@ -278,7 +279,7 @@ class AsyncBulk:
     A call that is cancelled goes on to its end, and `cancelled_write` tells its answers.
 
     Attributes:
-        bulk: over the `store` of an `AsyncStreams`.
+        bulk: the blocking `Bulk`, made over the `store` of an `AsyncStreams`.
     """
 
     bulk: Bulk
@@ -291,7 +292,7 @@ class AsyncFeed:
     """The feed for asynchronous programs: each method is that of `FeedReader`, awaited, and raises what it does.
 
     Attributes:
-        reader: of an `AsyncPlace`, or in memory.
+        reader: the blocking reader of the feed, opened with an `AsyncPlace` or in memory.
     """
 
     reader: FeedReader
@@ -309,7 +310,8 @@ class AsyncFeed:
     end_of = reads(FeedReader.end_of, of="reader")
     read = iterates(FeedReader.read, of="reader")
     follow = iterates(FeedReader.follow, of="reader")
-    """A page that is waited for may be cancelled at any time."""
+    """Iterate over pages without end, as `FeedReader.follow` does; it may be cancelled while it waits.
+    """
     ordered = iterates(FeedReader.ordered, of="reader")
 
 
@@ -321,13 +323,14 @@ class AsyncReadModel(Generic[D]):
     A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
     Attributes:
-        model: of an `AsyncPlace`, or in memory.
+        model: the blocking read model, opened with an `AsyncPlace` or in memory.
     """
 
     model: ReadModel[D]
 
     apply = writes(ReadModel.apply, of="model")
-    """`fold` is a plain function: what its `documents` wait for is awaited all the same."""
+    """Fold a delivery's events into the documents, as `ReadModel.apply` does, with a plain function `fold`.
+    """
 
     remove = writes(ReadModel.remove, of="model")
     if TYPE_CHECKING:  # type checkers cannot follow `reads` through the forms of `get`
@@ -355,7 +358,7 @@ class AsyncReadModels:
     """The read models of a table, for asynchronous programs.
 
     Attributes:
-        store: of an `AsyncPlace`, or in memory.
+        store: the blocking read models, opened with an `AsyncPlace` or in memory.
     """
 
     store: ReadModels
@@ -448,8 +451,13 @@ class AsyncDeciders(Generic[C, S, E]):
     its end, and `cancelled_write` tells its outcome.
 
     Attributes:
-        streams: the streams, of an `AsyncPlace` or in memory.
-        decider, codec, access, cache, attempts, forget_pruned: as of `Deciders`.
+        streams: the store of streams, opened with an `AsyncPlace` or in memory.
+        access: the access strategy, as in `Deciders`.
+        attempts: most decisions on one command before `Contended` is raised, as in `Deciders`.
+        cache: cache of states, as in `Deciders`; None for none.
+        codec: codec of the domain's events, as in `Deciders`.
+        decider: the domain's rules, as in `Deciders`.
+        forget_pruned: whether to begin anew from the initial state if a stream was pruned, as in `Deciders`.
     """
 
     streams: AsyncStreams
@@ -568,8 +576,9 @@ class AsyncDecisions:
     """Decisions on tagged events: each method is that of `Decisions`, awaited, and raises what it does.
 
     Attributes:
-        store: the store of tagged events, of an `AsyncPlace` or in memory.
-        attempts, snapshots: as of `Decisions`.
+        store: the store of tagged events, opened with an `AsyncPlace` or in memory.
+        attempts: most decisions on one command before `Contended` is raised, as in `Decisions`.
+        snapshots: where folded models are stored, as in `Decisions`.
     """
 
     store: AsyncTaggedEvents

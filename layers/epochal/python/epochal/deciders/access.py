@@ -37,12 +37,12 @@ class Access(Generic[S, E]):
     """An access strategy: which events make a state, and what a decision stores; functions here build them.
 
     Attributes:
-        transmute: returns what a decision stores, from its events and the state after them.
-        unfold_is_origin: returns whether a state can begin with an unfold.
-        event_is_origin: returns whether a state can begin with an event; None if only the first event can, so that
-            events are read forward.
-        state_in_unfolds: whether events alone do not make the state. Unfolds of which none is an origin are then an
-            error.
+        transmute: function that returns what a decision stores, from its events and the state after them.
+        unfold_is_origin: function that returns whether a state can begin with an unfold.
+        event_is_origin: function that returns whether a state can begin with an event; None if only the first event
+            can, so that events are read forward.
+        state_in_unfolds: whether events alone are not enough to make the state. Unfolds of which none is an origin are
+            then an error.
         version: version of the rules. Snapshots of another one are out of date, and events are used instead.
         trust_unmarked: whether snapshots that do not say what they were made with are used, too.
     """
@@ -84,12 +84,12 @@ def _events_alone(events: Sequence[E], _: object) -> Transmuted[E]:
 
 
 UNOPTIMIZED: Final[Access[Any, Any]] = Access(transmute=_events_alone, unfold_is_origin=never)
-"""Every event counts. For short streams, and for long ones with a cache."""
+"""Access strategy that folds every event: for short streams, and for long ones with a cache."""
 
 LATEST_KNOWN_EVENT: Final[Access[Any, Any]] = Access(
     transmute=_events_alone, unfold_is_origin=never, event_is_origin=_always
 )
-"""Each event replaces the state: a setting, a position, a status."""
+"""Access strategy for streams in which each event replaces the state: a setting, a position, a status."""
 
 
 def snapshot(

@@ -33,11 +33,12 @@ class CachedState:
 
     Attributes:
         state: the state.
-        token: token of the head that it was made from.
-        low_water: index below which events had been pruned then. If more has been pruned since, the state is not used,
-            so that a cache never changes what a load finds.
+        token: token of the stream's head that the state was made from.
+        low_water: index below which events had been pruned when the state was cached. If more has been pruned since,
+            the state is not used, so that a cache never changes what a load finds.
         as_of: clock reading at which the state was the latest, or later.
-        begun: clock reading before the first of its events was read; states that are moved on keep it.
+        begun: clock reading before the first of its events was read; a state that later events are folded into keeps
+            it.
     """
 
     state: Any
@@ -48,7 +49,7 @@ class CachedState:
 
 
 class Cache:
-    """States by key; safe under threads, and shared by as many deciders as one likes.
+    """Keeps states in memory by key; safe under threads, and may be shared by any number of deciders.
 
     States are handed out as they are, to several threads at once: `evolve` and `decide` must not change them.
 

@@ -44,12 +44,12 @@ class Stored:
     """An event or unfold in the form that a codec decodes.
 
     Attributes:
-        type: its stored type.
-        data: its body.
-        meta: its metadata.
-        timestamp: when it happened.
+        type: type under which the event is stored.
+        data: body of the event or unfold.
+        meta: metadata of the event or unfold.
+        timestamp: when the event happened.
         index: index of the event; for an unfold, the version that it was made from.
-        stream: its stream or aggregate; empty if that is unknown.
+        stream: stream or aggregate of the event; empty if that is unknown.
     """
 
     type: str
@@ -61,7 +61,7 @@ class Stored:
 
     @property
     def where(self) -> str:
-        """Stream, type and index of the event, for error messages."""
+        """Stream, type and index of the event as text, for error messages."""
         return f"{self.stream}: {self.type} (index {self.index})".removeprefix(": ")
 
     def json(self) -> Any:
@@ -74,11 +74,11 @@ class StoredEvent(Protocol):
 
     @property
     def type(self) -> str:
-        """Its type; empty where the event is gone."""
+        """Type of the event or unfold; empty if the event is gone."""
 
     @property
     def data(self) -> bytes | str | Claim:
-        """Its body."""
+        """Body of the event or unfold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,8 @@ class Sealing:
     """The functions by which a codec encrypts and decrypts what is stored about a person.
 
     Attributes:
-        seal: encrypts a body for a person; raises `SubjectForgotten` where the person's key was destroyed.
-        unseal: the body that was encrypted, or None where the person's key was destroyed.
+        seal: function that encrypts a body for a person; raises `SubjectForgotten` if the person's key was destroyed.
+        unseal: function that decrypts a body; returns None if the person's key was destroyed.
     """
 
     seal: Callable[[str, bytes], bytes]
@@ -100,14 +100,15 @@ class EventCodec(Generic[E]):
     """Converts a domain's events to stored events, and stored events back.
 
     Attributes:
-        encode: the event to store; its type, data and whatever else an `Event` carries.
-        decode: the domain's event, or None for a type that the codec does not know.
-        skips_unknown: events of unknown types are no part of a state. Otherwise they are an error, because a state
-            that leaves out what it does not understand may decide wrongly. Unfolds of unknown types are always skipped
-            where events can stand in for them.
-        types: all that events of the codec may be stored as, also under earlier names; empty where it does not say.
-        classes: those of `json_codec`, by the names that their events are stored under.
-        sealing: how `sealed_codec` encrypts bodies; None where the codec stores them as they are.
+        encode: function that returns the event to store: its type, data and whatever else an `Event` carries.
+        decode: function that returns the domain's event, or None for a type that the codec does not know.
+        skips_unknown: whether events of unknown types are skipped when a state is folded. Otherwise they are an error,
+            because a state that leaves out what it does not understand may decide wrongly. Unfolds of unknown types are
+            always skipped if events can stand in for them.
+        types: every type under which events of the codec may be stored, earlier names included; empty if the codec does
+            not say.
+        classes: the classes given to `json_codec`, by the names that their events are stored under.
+        sealing: how `sealed_codec` encrypts bodies; None if the codec stores them as they are.
     """
 
     encode: Callable[[E], Event]
@@ -144,7 +145,7 @@ class EventCodec(Generic[E]):
         return decoded
 
     def tagged(self, event: E, *tags: str) -> Event:
-        """Encode an event and put tags on it, for a store of tagged events or for the answer of `decide`.
+        """Encode an event with tags, for a store of tagged events or for the answer of `decide`.
 
         Args:
             event: event of the domain.

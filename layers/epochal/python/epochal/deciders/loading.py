@@ -54,7 +54,7 @@ ASSUME_EMPTY: Final = Load.ASSUME_EMPTY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowStale:
-    """Loads a state from the cache, even if it is not the latest; a decision on it only conflicts sooner.
+    """Load option: take the state from the cache, even if it is not the latest; a decision on it only conflicts sooner.
 
     Attributes:
         max_age: seconds since the state was known to be the latest; None for any age.

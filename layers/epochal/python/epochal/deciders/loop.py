@@ -64,8 +64,8 @@ class WithAlso(Sequence[E]):
 
     Args:
         events: the events, at least one.
-        also: the writes (`epochal.store.also`), as for `Streams.append`. Where a condition of one does not hold, the
-            call that decides raises `ConditionUnmet`.
+        also: the writes (`epochal.store.also`), as for `Streams.append`. If a condition of one does not hold, the call
+            that decides raises `ConditionUnmet`.
     """
 
     def __init__(self, events: Sequence[E], also: Also) -> None:

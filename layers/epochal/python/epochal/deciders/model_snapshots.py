@@ -39,7 +39,7 @@ class ModelSnapshots:
     """Stores the folded models of decisions, in streams.
 
     Attributes:
-        streams: streams of pages, in the table of the events or another.
+        streams: the store of the snapshots' streams, in the table of the events or another.
         name: name of the model, and category of its streams, so that no other streams may have it.
         version: version of the projections; snapshots of another version are ignored.
         dump, load: convert the states of all projections, by name, to bytes and back. `load` raises `CorruptData` or a

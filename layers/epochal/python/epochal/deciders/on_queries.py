@@ -47,8 +47,8 @@ class Model:
 
     Attributes:
         states: states by the names of the projections.
-        query: query of all projections together.
-        position: position of the read.
+        query: the query that selects the events of all projections together.
+        position: position up to which the events were read, to append `after`.
     """
 
     states: Mapping[str, Any]
@@ -58,16 +58,16 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The outcome of a decision.
+    """The outcome of a decision on tagged events.
 
     Attributes:
-        events: appended events; none if there was nothing to do.
-        model: what was decided on, before these events.
+        events: the events that were appended; none if the decision stored nothing.
+        model: the model that was decided on, before these events.
         position: position of the model's query including these events: the next append under that query may go `after`
             it.
-        versions: number of events of each tag including these, as in `Appended`.
-        replayed: whether an earlier call with the idempotency key appended them.
-        capacity: what its read and all its appends consumed.
+        versions: number of events of each tag, the new ones included, as in `Appended`.
+        replayed: whether an earlier call with the idempotency key appended the events.
+        capacity: capacity that the decision's read and all its appends consumed.
     """
 
     events: tuple[Recorded, ...]
@@ -79,7 +79,9 @@ class Decided:
 
 
 Decide = Callable[[Mapping[str, Any]], Answer[Event]]
-"""Takes the states by projection and returns the events to append, and timers. It may raise the domain's own errors."""
+"""A function that takes the states by projection, and returns the events to append and timers. It may raise the
+domain's own errors.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class Decisions:
     """Makes decisions on a store of tagged events.
 
     Attributes:
-        store: the store.
+        store: the store of tagged events.
         attempts: number of decisions on one command before `Contended` is raised.
         snapshots: where models are stored, so that a decision reads only later events; None reads all.
     """

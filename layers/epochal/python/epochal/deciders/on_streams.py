@@ -56,10 +56,10 @@ class Decider(Generic[C, S, E]):
     """A domain's rules, as three pure functions. None may change a state or event that it is given.
 
     Attributes:
-        initial: the state of a stream without events.
-        evolve: the state after one more event.
-        decide: the events that a command leads to in a state, and timers (`later`); none where there is
-            nothing to do. It may raise the domain's own errors, which pass through.
+        initial: function that returns the state of a stream without events.
+        evolve: function that returns the state after one more event.
+        decide: function that returns the events that a command leads to in a state, and timers (`later`); none if there
+            is nothing to do. It may raise the domain's own errors, which pass through.
     """
 
     initial: Callable[[], S]
@@ -79,13 +79,13 @@ class Deciders(Generic[C, S, E]):
 
     Attributes:
         streams: store of the streams.
-        decider: rules of the domain.
+        decider: the domain's rules.
         codec: converts the domain's events to stored ones and back.
-        access: what is read and stored; see `epochal.deciders.access`.
-        cache: may be shared with other deciders.
-        attempts: decisions on one command before `Contended` is raised.
-        forget_pruned: begin anew from the initial state where a stream was pruned or emptied, instead of raising
-            `EventsPruned`.
+        access: access strategy: which events are read and what is stored; see `epochal.deciders.access`.
+        cache: cache of states, which may be shared with other deciders; None for none.
+        attempts: most decisions on one command before `Contended` is raised.
+        forget_pruned: whether to begin anew from the initial state if a stream was pruned or emptied, instead of
+            raising `EventsPruned`.
     """
 
     streams: Streams

@@ -22,9 +22,9 @@ class Projection(Generic[S]):
     """A question about past events: a query and a fold.
 
     Attributes:
-        query: selects the events that answer it.
-        initial: returns the answer before any event.
-        evolve: returns the answer after one more event; must not change the one it is given.
+        query: the query that selects the events that answer the question.
+        initial: function that returns the answer before any event.
+        evolve: function that returns the answer after one more event; must not change the one it is given.
     """
 
     query: Query

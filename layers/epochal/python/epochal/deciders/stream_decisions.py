@@ -92,12 +92,12 @@ class Transacted(Generic[S, E]):
     """The outcome of a transaction on a stream.
 
     Attributes:
-        state: state after the decision.
+        state: state of the stream after the decision.
         events: events that were decided, without timers; if there are neither, nothing was written.
         token: token of the stream afterwards, for its ETag or an append of your own; a bare version 0 if there is no
             stream.
-        replayed: whether an earlier call with the idempotency key appended them.
-        capacity: what the transaction consumed, loads and refused appends included.
+        replayed: whether an earlier call with the idempotency key appended the events.
+        capacity: capacity that the transaction consumed, loads and refused appends included.
     """
 
     state: S
@@ -108,7 +108,7 @@ class Transacted(Generic[S, E]):
 
     @property
     def version(self) -> int:
-        """The stream's next index."""
+        """The stream's next index after the decision."""
         return self.token.version
 
     @property
@@ -120,12 +120,12 @@ class Transacted(Generic[S, E]):
 # No slots, as above.
 @dataclass(frozen=True, kw_only=True)
 class Party(Generic[S, E]):
-    """A stream, and the deciders whose rules its state is made by; made by `Deciders.on`.
+    """One stream of a joint decision, with the deciders that hold its rules; made by `Deciders.on`.
 
     Attributes:
-        deciders: the deciders.
+        deciders: the deciders whose rules decide on the stream.
         stream: name of the stream.
-        expected: what the stream must be when it is decided on.
+        expected: expected version of the stream when it is decided on.
     """
 
     deciders: Deciders[Any, S, E]
@@ -143,7 +143,7 @@ class AllTransacted(Generic[T]):
 
     Attributes:
         parties: outcome of each party, in their order.
-        capacity: what all of it consumed.
+        capacity: capacity that the whole decision consumed.
     """
 
     parties: T

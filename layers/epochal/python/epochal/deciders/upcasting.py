@@ -15,7 +15,7 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.model.body_marks import VERSION
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
-"""Takes an event's object of one version, and answers it as of a later one."""
+"""A function that converts an event's JSON object of one version into that of a later one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where tables are: an endpoint other than AWS's own, and a region other than the chain's.
+    """The AWS endpoint and region of the tables, and how requests are sent to them.
 
     Attributes:
         endpoint: URL of the service; None for AWS's own.

@@ -22,7 +22,7 @@ forgotten.
 """
 
 Fault = CorruptData | MissingBody | DeniedBody
-"""The error because of which an existing event cannot be read. Its place in the feed stays, and others are read."""
+"""The error because of which a stored event cannot be read. Its place in the feed stays, and other events are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class FeedEvent:
         user: user who caused the event, if Sekiban's tables have one; elsewhere, a user is a member of `meta`.
         gone: reason why the event no longer exists; its place in the feed stays.
         fault: error because of which the event cannot be read; the other attributes have what is known.
-        place: text by which events with tags are ordered, those of one append by their order in it; else empty.
+        place: text that orders events with tags, those of one append by their order in it; else empty.
     """
 
     stream: str
@@ -93,7 +93,8 @@ class FeedEvent:
 
     @property
     def first(self) -> bool:
-        """Whether the event, which may come through several streams, comes through this one first.
+        """Whether this stream is the first of those through which the event comes (one with several tags comes through
+        several).
 
         The first is its home, or the stream of a tagged event's first tag. Also true of an event whose tags are gone or
         unreadable: its `id` shows repetitions.

@@ -73,11 +73,11 @@ NEVER: Final = Ticks(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """The part of a partition that an ordered read has released.
+    """How far an ordered read has released one partition.
 
     Attributes:
         checkpoint: position before which everything was released.
-        ahead: next index of each stream that was released beyond it.
+        ahead: for each stream of which events beyond the checkpoint were released, the next index.
     """
 
     checkpoint: Checkpoint = BEGINNING
@@ -135,10 +135,10 @@ class OrderedPage:
     """One page of an ordered read, with the checkpoint to continue from.
 
     Attributes:
-        items: the items.
-        next: checkpoint after them.
-        at_tail: whether the index held no more; what is younger than the window is held back.
-        early: number of items that were released before their time, since the window had no room.
+        items: items of the page, in the order of their writes.
+        next: checkpoint to continue from.
+        at_tail: whether the index held nothing more; events that are younger than the window are held back.
+        early: number of items that were released before their time, because the window was full.
     """
 
     items: tuple[FeedItem, ...]

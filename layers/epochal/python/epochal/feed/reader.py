@@ -61,15 +61,16 @@ class PageOptions(TypedDict, total=False):
     """Options of a read of the feed: which items its pages have, and with what contents.
 
     Attributes:
-        limit: a page ends with the entry that reaches so many; 1,000 unless told.
-        categories: only streams of these, types of aggregates or groups of tags; None for all.
-        predicate: only spans that satisfy it.
-        data: read the events too.
+        limit: number of items with which a page ends, at the end of an index entry; 1,000 by default.
+        categories: categories of streams, types of aggregates and groups of tags whose items the page has; None for
+            all.
+        predicate: function that returns whether a span is included; None includes all.
+        data: whether to read the events too.
         once: an event with tags only through the stream that it was appended to, or else the first of its tags, and not
             through each; the limit counts the others too. It needs the data of all events, since only they know.
-        strict: an event that cannot be read is raised, instead of being shown with its `fault`.
-        removals: also items that say which events are gone (`FeedItem.removal`). A predicate is asked of their streams
-            with a span without events.
+        strict: whether to raise an error for an event that cannot be read, instead of showing it with its `fault`.
+        removals: whether to include items that say which events are gone (`FeedItem.removal`). A predicate is called
+            for their streams with a span without events.
     """
 
     limit: int
@@ -121,9 +122,9 @@ class FeedReader:
     """Reads the partitions of an index, and the events of their streams.
 
     Attributes:
-        driver: runs requests on the index table.
-        table: index table.
-        histories: where events are read from if data is requested, one for each layout.
+        driver: the driver that sends requests to the index table.
+        table: name of the index table.
+        histories: the readers of events for pages with data, one for each layout.
     """
 
     driver: Driver

@@ -23,11 +23,11 @@ class FeedItem(NamedTuple):
         type: type of the event.
         event: the event itself; None if data was not requested, if the event is gone or cannot be read, or if the page
             was full (`omitted`).
-        omitted: whether the event was left out because the page had no room for it: it can be read from its stream.
+        omitted: whether the event was left out because the page had no room for it; it can be read from its stream.
         gone: reason why the event no longer exists, if data was requested.
         fault: error because of which the event cannot be read, if data was requested.
-        removal: the removal, if the item is one and no event. Its `type` is then `$pruned`, `$emptied` or `$deleted`,
-            and its `index` that of the first event that is not gone.
+        removal: the removal, if the item is a removal and not an event. Its `type` is then `$pruned`, `$emptied` or
+            `$deleted`, and its `index` that of the first event that is not gone.
     """
 
     stream: str
@@ -58,7 +58,7 @@ class FeedPage:
     Attributes:
         items: items of the page.
         next: checkpoint to continue from.
-        at_tail: whether the index held no more, or backward nothing older.
+        at_tail: whether the index held nothing more or, backward, nothing older.
     """
 
     items: tuple[FeedItem, ...]
@@ -71,9 +71,9 @@ class SpanPage:
     """Spans in feed order, and the checkpoint to continue from.
 
     Attributes:
-        spans: runs of events.
-        next: checkpoint after them.
-        at_tail: whether the index held no more.
+        spans: spans (runs of events of one stream) in feed order.
+        next: checkpoint to continue from.
+        at_tail: whether the index held nothing more.
         removals: removals, if they were requested, each with the number of spans before it.
     """
 
@@ -151,7 +151,7 @@ class NamedStreams:
 
     @property
     def at_end(self) -> bool:
-        """Whether there were no more."""
+        """Whether there are no more streams."""
         return self.next is None
 
 
@@ -161,7 +161,7 @@ class PartitionTail:
 
     Attributes:
         partition: number of the partition.
-        tail: checkpoint after its last entry.
+        tail: checkpoint after the partition's last entry.
     """
 
     partition: int

@@ -223,7 +223,9 @@ def at(moment: datetime | str) -> Moment:
 
 
 AsOf = int | Moment | datetime | str
-"""A version of a stream, or a moment: `at(…)`, a datetime with a time zone, or ISO 8601 text."""
+"""The state to load: that of a version of a stream, or of a moment (`at(…)`, a datetime with a time zone, or ISO 8601
+text).
+"""
 
 
 def as_of_moment(as_of: AsOf) -> int | Moment:

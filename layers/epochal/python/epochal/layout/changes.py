@@ -23,7 +23,7 @@ class Removal(NamedTuple):
         end: index below which all events are gone.
         kind: kind of the removal.
         next: the stream's next index at the removal. In the feed all events below it come before, all others after.
-        first: index below which events were gone by the removal before.
+        first: index below which events were already gone before this removal.
     """
 
     stream: str

@@ -14,7 +14,7 @@ class Claim:
     """The claim check of a body that is stored in the bucket instead of the item.
 
     Attributes:
-        key: object key.
+        key: key of the object in the bucket.
         sha256: 64 hex digits over the object's content.
         size: bytes of the object.
         encoding: how the object's content encodes the body (0 direct, 1 deflate, 2 brotli).
@@ -29,7 +29,7 @@ class Claim:
 
 
 Body = bytes | Claim
-"""Bytes, or where they are in the bucket."""
+"""A body: its bytes, or a claim that says where they are in the bucket."""
 
 
 def content_of(body: Body) -> bytes:

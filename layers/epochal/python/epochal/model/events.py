@@ -28,18 +28,19 @@ class Event:
     """An event to append.
 
     Attributes:
-        type: what happened; 1 to 512 bytes of UTF-8.
+        type: type of the event, which says what happened; 1 to 512 bytes of UTF-8.
         data: the body: bytes, or a claim on an object that is in the bucket already; `content` is the body as bytes.
-        meta: metadata, likewise; empty for none.
-        timestamp: when it happened: ISO 8601 text; a datetime with a time zone becomes that. None: the moment of the
+        meta: metadata: bytes, or a claim on an object in the bucket; empty for none.
+        timestamp: when the event happened: ISO 8601 text or a datetime, with a time zone; None for the moment of the
             append.
-        correlation_id: the conversation it belongs to.
-        causation_id: what caused it.
-        tags: what it concerns, each at most 512 bytes of printable text; order and repetition do not matter.
+        correlation_id: id of the conversation that the event belongs to; None for none.
+        causation_id: id of the event or command that caused the event; None for none.
+        tags: tags: what the event concerns, each at most 512 bytes of printable text; order and repetition do not
+            matter.
         id: a UUID. Of an event that has tags alone None lets the store choose, and with an id a repeat of the append
             writes nothing, however late it is. In a named stream it is kept, and a batch whose events all have one is
             known again as `Streams.append` says; with tags it must not be given there.
-        untagged: the domain's event that `EventCodec.tagged` made it of; not stored.
+        untagged: the domain's event that `EventCodec.tagged` encoded; not stored.
     """
 
     type: str
@@ -135,19 +136,20 @@ class Recorded:
     """An event as the store holds it.
 
     Attributes:
-        stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it has tags alone.
+        index: index of the event in its stream, from 0; 0 for an event that has tags alone.
+        stream: name of the event's stream; empty for an event that has tags alone.
         type: type of the event.
         data: body: bytes, or a claim on the bucket.
         meta: metadata: bytes, or a claim on the bucket; empty for none.
-        timestamp: ISO 8601; when it happened.
+        timestamp: when the event happened: ISO 8601.
         correlation_id: id of the conversation that the event belongs to; None for none.
         causation_id: id of what caused the event; None for none.
-        append_id: of the first event of each append (16 bytes); None elsewhere, and on events that other libraries
-            wrote.
-        tags: what it concerns, in order.
-        id: a UUID: of an event with tags, or where the caller chose one; else empty.
-        place: of an event with tags, which are ordered by this text; else empty.
-        trail: what the read had passed when it came to this event, from which its position follows; None for none.
+        append_id: id of the append, 16 bytes, on the first event of each append; None on other events, and on events
+            that other libraries wrote.
+        tags: tags of the event, in order.
+        id: id, a UUID, of an event with tags or of one for which the caller chose an id; else empty.
+        place: text that orders events with tags; empty for an event without tags.
+        trail: how far the read was when it reached the event, from which its position follows; None for none.
     """
 
     stream: str = ""
@@ -254,13 +256,15 @@ recorded: Final = fast_constructor(Recorded)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfold:
-    """State derived from events, stored beside the newest of them in the stream's head.
+    """State derived from events (a snapshot), stored beside the newest of them in the stream's head.
 
     The next write of unfolds replaces all that are there.
 
     Attributes:
-        type: what it is; 1 to 512 bytes of UTF-8.
-        data, meta, timestamp: as of an `Event`.
+        type: type of the unfold; 1 to 512 bytes of UTF-8.
+        data: body: bytes, or a claim on an object in the bucket.
+        meta: metadata: bytes, or a claim on an object in the bucket; empty for none.
+        timestamp: time of the unfold: ISO 8601 text or a datetime, with a time zone; None for the moment of the append.
     """
 
     type: str

@@ -17,25 +17,27 @@ REST: Final = "from"
 """The field in which a page says where the next one goes on."""
 
 Reach = Mapping[str, Reached]
-"""How far each tag has been read."""
+"""How far each tag has been read by a read in pages."""
 
 _KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
 
 _PARTS: Final = 3
 
 Takes = Callable[[Recorded], bool]
-"""Whether there is room for one more event. Asked of each in order, the first of which is taken in any case."""
+"""A function that returns whether there is room for one more event. It is called for each event in order; the first is
+taken in any case.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Events of a read, in order of their places or newest first, and the position that it reached.
+    """The events that a read of tagged events returned, in order or newest first, and the position that it reached.
 
     Attributes:
         events: the events.
         position: position that the read reached, to append `after`.
-        more: whether there are others beyond the limit. The position of a forward read does not include these; that of
-            a backward read does, because it is the position of the newest event.
+        more: whether more events match than the limit allowed. The position of a forward read does not include those;
+            that of a backward read does, because it is the position of the newest event.
         capacity: read units and requests that the read took.
     """
 
@@ -81,13 +83,13 @@ class BackwardPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """The position at which the next page of a forward read begins.
+    """The place at which the next page of a forward read of tagged events begins.
 
     The text form is not trusted: a place that does not fit what is stored is refused as input.
 
     Attributes:
         at: how far each tag has been read.
-        position: position of the whole read.
+        position: position of the whole read, to append `after`.
     """
 
     at: Reach
@@ -100,12 +102,12 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """The position at which the next page of a backward read begins.
+    """The place at which the next page of a backward read of tagged events begins.
 
     Attributes:
-        upto: key below which the page begins.
-        position: position of the whole read.
-        at: if tags are streams, up to where each of them is still to be read.
+        upto: sort key of events below which the next page begins.
+        position: position of the whole read, to append `after`.
+        at: how far each tag is still to be read, if tags are streams.
     """
 
     upto: str

@@ -188,7 +188,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """The entries of each tag that a read has passed, from which each event's position follows.
+    """How far a read had read each tag when it reached each event, from which the event's position follows.
 
     Attributes:
         base: how far each tag had been read when the read began. It applies before the first entry in `passed`.
@@ -220,7 +220,7 @@ class Trail:
         return Trail.of(Position(seen={tag: Reached(count, last) for tag, count in counts.items()}))
 
     def at(self, key: str) -> Position:
-        """Return the position that includes each tag's events up to the one with this key.
+        """Return the position that includes each tag's events up to the event with this key.
 
         Args:
             key: key of an entry that the read has passed.

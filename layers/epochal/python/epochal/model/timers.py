@@ -12,7 +12,7 @@ from epochal.model.plain_functions import must_be_events
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A timer whose events are of the domain; `later` makes it.
+    """A timer in a decision's answer, whose events are of the domain; `later` makes it.
 
     It stands among the events that `decide` or a process's `react` returns, whose codec encodes its events. A `Later`
     among its events sets the next timer when it fires. It is no event of the domain: no state is folded from it.
@@ -21,7 +21,7 @@ class Later:
         name: name of the timer in its stream, or its tags.
         events: events that are appended when the timer is due.
         at: due time: a delay after its setting, or a moment with a time zone.
-        tags: tags of the setting, for a timer of tagged events.
+        tags: tags of the timer, if it is a timer of tagged events.
     """
 
     name: str

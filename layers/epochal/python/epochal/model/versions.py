@@ -32,7 +32,9 @@ _TOKEN: Final = re.compile(
 
 
 class Expected(Enum):
-    """Expectations that need no number. A stream exists once anything was written to it, if only unfolds."""
+    """Expected versions that need no number: any, no stream, or an existing stream. A stream exists once anything was
+    written to it, even if only unfolds.
+    """
 
     ANY = "any"
     NO_STREAM = "no_stream"
@@ -40,11 +42,11 @@ class Expected(Enum):
 
 
 ANY: Final = Expected.ANY
-"""Whatever there is, or nothing."""
+"""Expected version that accepts any stream, existing or not; only a deleted one is refused."""
 NO_STREAM: Final = Expected.NO_STREAM
-"""Nothing has been written to the stream."""
+"""Expected version of a stream to which nothing has been written yet."""
 STREAM_EXISTS: Final = Expected.STREAM_EXISTS
-"""Something has been written to the stream, if only unfolds."""
+"""Expected version of a stream to which something has been written, even if only unfolds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,14 @@ class Token:
         carried: bytes of the events in the head, included in `size`.
         unfolds: bytes of the unfolds in the head, included in `size`.
         events: number of events in the head.
-        appends: number of appends that these events came in.
+        appends: number of appends that wrote the events in the head.
         of: stream and table of the head. Set only on tokens that this process created, since others may be forged.
-            Neither compared nor written to text.
-        low_water: index of the first event that is not pruned, as far as this head shows. Not compared.
-        seal: signature of the stage that created the token (`store.seals`). Not compared.
-        refused: number of appends in a row that were refused before it. Neither compared nor written to text.
+            Ignored when tokens are compared, and not part of the text.
+        low_water: index of the first event that is not pruned, as far as this head shows. Ignored when tokens are
+            compared.
+        seal: signature of the stage that created the token (`store.seals`). Ignored when tokens are compared.
+        refused: number of appends in a row that were refused before the token was made. Ignored when tokens are
+            compared, and not part of the text.
     """
 
     version: int
@@ -127,7 +131,7 @@ class Reached:
 
     Attributes:
         count: number of events that have been read.
-        last: place of the last of them.
+        last: place of the last event that has been read.
         token: if the tag is a stream, the token with which an append on exactly that state takes one request; only a
             hint.
     """
@@ -139,14 +143,14 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far a read has read each tag; callers pass it back unchanged.
+    """How far a read has read the events of each tag; callers pass it back unchanged.
 
     `model.tags` gives it its text form. Positions with the same tags are comparable: a later one is behind in none of
     them.
 
     Attributes:
         seen: how far the events of each fencing tag have been read.
-        heads: where the heads of other tags stood: a hint, which saves an append from reading them.
+        heads: state of other tags at the read: a hint that saves an append from reading them.
         items: marks of those items of the read that several of these tags could fence (`layout.queries`).
     """
 
@@ -246,8 +250,9 @@ class Capacity:
     Bodies in the bucket are not included.
 
     Attributes:
-        read, write: capacity units as DynamoDB reports them, secondary indexes included; a store in memory counts only
-            tables. A request whose answer was lost reports none.
+        read: read capacity units as DynamoDB reports them, secondary indexes included; a store in memory counts only
+            tables. A request whose response was lost reports none.
+        write: write capacity units as DynamoDB reports them, secondary indexes included, as for `read`.
         requests: number of requests to DynamoDB, whether they succeeded or not.
     """
 
@@ -281,17 +286,17 @@ class Appended:
     `position` and `versions` are of tags, and empty if the events have none.
 
     Attributes:
-        first: index of the first event (equal to `version` where only unfolds were written).
+        first: index of the append's first event (equal to `version` if only unfolds were written).
         version: the stream's next index after this append: its events are `first` to `version - 1`.
-        token: names the stream's state after this append; expecting it makes the next append one request.
-        events: the events with tags, as they are stored.
-        position: to append `after` next: the position of the condition, with this append; without a condition, of the
-            tags of the events. If `replayed`, it may be from before the append.
-        versions: how many events each tag of the events has with these; `ReadModel.wait_for` takes it, with the tag's
-            name in the feed. If `replayed`, it may count later events too.
-        streams: of an append to several, what each stream got, by its name.
-        replayed: an earlier call with the same idempotency key, or the same ids, had made the append.
-        capacity: what this call consumed, not the earlier one.
+        token: token of the stream's state after this append; an append that expects it takes one request.
+        events: the appended events that have tags, as they are stored.
+        position: position to append `after` next: that of the condition, with this append; without a condition, that of
+            the tags of the events. If `replayed`, it may be from before the append.
+        versions: number of events of each tag, these included; `ReadModel.wait_for` takes it, with the tag's name in
+            the feed. If `replayed`, it may count later events too.
+        streams: for an append to several streams, the result of each, by the stream's name.
+        replayed: whether an earlier call with the same idempotency key, or with the same event ids, made the append.
+        capacity: capacity that this call consumed, not the earlier one.
     """
 
     first: int = 0
@@ -313,17 +318,19 @@ class Conflict:
     items in `also` do not hold.
 
     Attributes:
-        version: the stream's next index; 0 where there is no stream.
-        token: of the stream as it is; None where there is none, or where the reason is another.
-        deleted: the stream was deleted, and takes no more events.
+        version: the stream's next index; 0 if there is no stream.
+        token: token of the stream's present state; None if there is no stream, or if the reason is another.
+        deleted: whether the stream was deleted, and so takes no more events.
         refused: what came back with the refusal: `load(…, refused=conflict)` reads none of it again.
-        events: the events that match, in order of their places.
-        position: to append `after` when they have been decided on.
-        more: other events match, too, which neither `events` nor `position` include: query `after` the position.
-        unmet: the items in the way, by the places of the writes in `also`; None where there is no item.
-        streams: of an append to several, those that were found not to be as expected, each with where it is. Others may
-            be elsewhere, too: what is found first ends the append. Empty where the reason is another.
-        capacity: units and requests that the attempt took.
+        events: events that match the condition's query, in order of their places.
+        position: position to append `after` once the events have been decided on.
+        more: whether more events match, which neither `events` nor `position` include; query `after` the position to
+            read them.
+        unmet: the items whose conditions do not hold, by the positions of the writes in `also`; None if there is no
+            such item.
+        streams: for an append to several streams, those that were found not to be as expected, each with its version
+            and token. There may be others: the first ones found end the append. Empty if the reason is another.
+        capacity: capacity that the attempt consumed.
     """
 
     version: int = 0
@@ -346,9 +353,9 @@ class Undetermined:
     every one of them.
 
     Attributes:
-        first: index of the first event that would tell.
-        streams: for an append to several streams, the same of each, by name.
-        capacity: units and requests that the attempt took.
+        first: index of the first event whose content would tell whether the append was applied.
+        streams: for an append to several streams, the outcome of each, by the stream's name.
+        capacity: capacity that the attempt consumed.
     """
 
     first: int = 0
@@ -357,7 +364,7 @@ class Undetermined:
 
 
 Outcome = Appended | Conflict | Undetermined
-"""How an append ends. Match on all three."""
+"""How an append ends: `Appended`, `Conflict` or `Undetermined`. Match on all three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """A write of a whole item, made if `condition` holds on the stored item.
+    """A write of a whole item, made only if `condition` holds on the stored item.
 
     Attributes:
         table: name of the table.

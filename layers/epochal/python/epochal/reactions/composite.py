@@ -17,7 +17,7 @@ MARK: Final = "__composite__"
 """The attribute of a decorated class that has the composite which the decorator made of it."""
 
 OnPassed = Callable[[Any, "FeedEvent"], object]
-"""Called with each input that a composite skips: the reason and the event."""
+"""A function that is called with each input that a composite skips: the reason and the event."""
 
 
 class Composite:

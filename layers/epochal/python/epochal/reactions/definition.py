@@ -41,13 +41,14 @@ if TYPE_CHECKING:
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
 Start = Literal["beginning", "tail"] | Moment | Mapping[int, FeedStart]
-"""Where a new group begins: at the first event ever, after the last one, at a moment (`at`), or at a place in each
-partition that it names and at the beginning of the others."""
+"""Where a new group begins: at the first event ever, after the last one, at a moment (`at`), or at a given checkpoint
+in each named partition and at the beginning of the others.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Narrows a reaction to events that meet all of these conditions.
+    """Narrows a reaction to the events that meet all of these conditions.
 
     The index knows streams and tags, so other streams are not read. The conversation and the metadata are checked in
     every remaining event.
@@ -57,7 +58,7 @@ class Selector:
 
     Attributes:
         streams: names of streams, ids of aggregates, or tags; None for all.
-        prefix: beginning of these names.
+        prefix: text with which names of streams must begin.
         query: query by tags and types. A matching event is delivered once, through the first tag of the first item that
             matches it; through its first stream if that item has no tags. A reaction's `once` changes nothing about
             that.
@@ -184,7 +185,7 @@ def duplicate_name_error(name: str, one: str, other: str) -> InvalidInput:
 
 
 OnFailure = Literal["park", "block"]
-"""What a handler that keeps failing does: set its stream aside, or hold up the partition."""
+"""What happens to a stream whose handler keeps failing: it is parked, or it blocks its partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,19 +226,19 @@ class Delivery:
 
 
 Handler = Callable[[Delivery], object]
-"""What a reaction does with a delivery; one that is an `async def` is awaited."""
+"""The function of a reaction, called with each delivery; an `async def` is awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaction:
-    """A handler, and which events it handles and how. Calling a reaction calls the handler, as tests do.
+    """A handler, with the events it handles and how. Calling a reaction calls the handler, as tests do.
 
     Attributes:
         name: name of the consumer group whose checkpoints these are; another name begins anew.
         handler: function that is called with each delivery.
         categories: categories of streams, types of aggregates and groups of tags; None for all.
         types: types of events; None for all except those of timers (`scheduling`), which must be named.
-        only: further conditions on events; None for all.
+        only: further conditions that events must meet; None for all.
         sources: layouts whose events are handled.
         start: where a group without a checkpoint begins.
         max_events: largest number of events in a delivery, which also ends with the event that brings it to 16 MB.
@@ -246,15 +247,15 @@ class Reaction:
             ignored.
         members: number of members that divide the streams of a partition among them and run side by side, as functions
             or processes.
-        partition_by: regular expression with one group: streams in whose names it matches the same text have the same
+        partition_by: regular expression with one group; streams whose names match it with the same text go to the same
             member.
-        attempts: number of calls before a stream is given up.
+        attempts: number of calls of the handler for a delivery before its stream is given up.
         on_failure: whether to park the stream, or to let it block its partition until it is handled.
         once: whether an event with several tags is delivered through its first tag only, instead of once for each.
             Ignored beside a query (`only`), which delivers each event once in its own way.
-        early: categories and types that need not have events yet, and are not reported as misspelt.
-        within: for an `async def`, context that is entered on its event loop before the first delivery, and left after
-            the last; an `AsyncPlace`, for instance.
+        early: categories and types that may not have events yet, and so are not reported as misspelt.
+        within: for an `async def`, an asynchronous context that is entered on its event loop before the first delivery,
+            and left after the last; an `AsyncPlace`, for instance.
         removed: function that is called if events of a stream are gone, whatever their types were; an `async def` if
             the handler is one. None for a reaction to events alone.
         sealed: whether messages of the handler's errors are never kept, since they may quote what is sealed. Otherwise
@@ -326,7 +327,7 @@ class Reaction:
 
     @property
     def sharing(self) -> Sharing:
-        """The rule that divides streams among the members."""
+        """The rule that assigns streams to members."""
         return Sharing(self.members, self.partition_by)
 
     @property

@@ -29,13 +29,13 @@ from epochal.reactions.reactor import Reactor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedStream:
-    """A stream that a group has set aside.
+    """A stream that a group has parked.
 
     Attributes:
         partition: partition of the feed.
         stream: name of the stream.
         index: index of the first event that is not handled.
-        cause: why it was parked, if that is stored.
+        cause: error because of which it was parked, if that is stored.
     """
 
     partition: int
@@ -46,12 +46,12 @@ class ParkedStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The result of a replay.
+    """The result of a replay of a parked stream.
 
     Attributes:
-        next: first index that is not handled, as far as the replay knows.
-        unparked: whether the stream goes on with the feed.
-        failure: what it failed at again.
+        next: index of the first event that is still not handled, as far as the replay knows.
+        unparked: whether the stream is no longer parked, and follows the feed again.
+        failure: error with which the handler failed again; None if it did not.
     """
 
     next: int
@@ -61,11 +61,11 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parking:
-    """Lists and replays the streams that a group has set aside because their handler kept failing.
+    """Lists, replays and discards the streams that a group has parked because their handler kept failing.
 
     Attributes:
-        reactor: runs the group's reaction.
-        around: makes each call of the handler.
+        reactor: the reactor that runs the group's reaction.
+        around: function that makes each call of the handler.
     """
 
     reactor: Reactor
@@ -119,7 +119,7 @@ class Parking:
             return self._catch_up(partition, stream, handle, work.ends)
 
     def discard(self, partition: int, stream: str) -> Replayed:
-        """Give up everything that a parked stream waits for, and unpark it.
+        """Skip everything that a parked stream waits for, and unpark it.
 
         Args:
             partition: number of the partition.
@@ -134,7 +134,7 @@ class Parking:
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
-        """Give up the one event that a parked stream waits for; it stays parked at the next index, returned.
+        """Skip the one event that a parked stream waits for, and return the next index; the stream stays parked.
 
         Args:
             partition: number of the partition.

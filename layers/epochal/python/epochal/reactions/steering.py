@@ -55,15 +55,16 @@ class GroupFigures:
         partition: partition of the feed.
         checkpoint: the group's checkpoint.
         tail: checkpoint after the partition's last entry.
-        events: number of events that it has not handled, of those that it reads, if its reaction was given or has
-            recorded that. `COUNTED` means at least so many, None that the checkpoint is of another index.
-        seconds: seconds since the oldest of them was indexed; 0 without any.
-        parked: number of parked streams.
-        paused: time since which it is paused; empty if it is not.
-        of_all: whether all events are counted, since what the reaction reads is not recorded, or is everything.
+        events: number of events that the group reads and has not handled yet, if its reaction was given or has recorded
+            what it reads. `COUNTED` means at least that many; None means that the checkpoint belongs to another index.
+        seconds: seconds since the oldest event that is not handled was indexed; 0 if there is none.
+        parked: number of streams that the group has parked in the partition.
+        paused: time at which the group was paused; empty if it is not.
+        of_all: whether `events` counts events of all kinds, because what the reaction reads is not recorded, or is
+            everything.
         indexer: why the indexer adds no further events to the partition; empty if nothing is recorded.
-        last_failure: why the stream that was parked last was parked.
-        blocked: last failed runs of the members that have made no progress since.
+        last_failure: error because of which the latest parked stream was parked.
+        blocked: last failed runs of those members that have made no progress since.
     """
 
     partition: int
@@ -98,9 +99,10 @@ class Reset:
         partition: partition of the feed.
         before: checkpoint before the reset.
         after: checkpoint after the reset.
-        again: number of events that come once more: the checkpoint had passed them, or they were handled ahead of it.
-        skipped: number of events that were not handled and never come.
-        parked: number of streams that stay parked, since what they wait for does not come again.
+        again: number of events that will be delivered again: the checkpoint had passed them, or they were handled ahead
+            of it.
+        skipped: number of events that were not handled, and will not be delivered.
+        parked: number of streams that stay parked, because the events that they wait for are not delivered again.
     """
 
     partition: int
@@ -127,12 +129,12 @@ def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The consumer groups of an index.
+    """Shows, pauses, resets and deletes the consumer groups of an index.
 
     Attributes:
         reader: reader of the feed.
-        now: returns nanoseconds since 1970.
-        fresh: returns random bytes.
+        now: function that returns the time in nanoseconds since 1970.
+        fresh: function that returns a given number of random bytes.
     """
 
     reader: FeedReader
@@ -144,7 +146,7 @@ class Groups:
         return self.reader.driver.run(read_series(self.reader.table))
 
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:
-        """Return how far a group is, in each partition where it has begun.
+        """Return the progress of a group in each partition where it has begun.
 
         Args:
             group: name of the group; or its reaction, so that the events are counted that it wants now, whatever is
@@ -260,7 +262,7 @@ class Groups:
         ]
 
     def begin(self, group: str, like: str) -> list[int]:
-        """Begin a group where another one is now, with its parked streams; return the partitions.
+        """Begin a group at another group's checkpoints, with its parked streams; return the partitions.
 
         It gets the other group's checkpoints, what that has handled ahead and what it has parked. All states are read
         before the first is written.

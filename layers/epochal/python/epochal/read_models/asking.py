@@ -46,7 +46,7 @@ class FoundDocument:
 
     Attributes:
         key: key of the document.
-        value: the document; or what its entry holds, where the key was declared so.
+        value: the document, or the value that its entry holds, if the key has `holds`.
     """
 
     key: str
@@ -58,8 +58,8 @@ class Page:
     """One page of documents, in the order of the key that they were found by.
 
     Attributes:
-        items: as many as were asked for; fewer at the end, and where documents changed meanwhile.
-        next: the `after` of the page that follows; None at the end.
+        items: documents of the page, as many as `limit`; fewer at the end, and if documents changed meanwhile.
+        next: value for `after` of the next page; None at the end.
     """
 
     items: tuple[FoundDocument, ...]

@@ -158,10 +158,12 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 Fold = Callable[[Documents, FeedEvent], object]
-"""Takes one event into the documents. It may be called again for the same event, on documents without it."""
+"""A function that updates documents by one event. It may be called again for the same event, on documents that do not
+have it yet.
+"""
 
 FoldRemoval = Callable[[Documents, Removal], object]
-"""Takes into the documents that events of a stream are gone; likewise."""
+"""A function that updates documents when events of a stream have been removed, under the same rules as `Fold`."""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -170,11 +172,12 @@ class ReadModel(Generic[D]):
     """One generation of a read model, whose documents are `D`.
 
     Attributes:
-        driver: runs the requests.
-        name, generation: of the read model.
-        table: a table with the keys `pk` and `sk`, both strings (`layout.tables.READ_MODELS`).
-        keys: what its documents are asked by; None where whoever opened it does not say.
-        form: of documents, where they are of a class.
+        driver: the driver that sends the requests.
+        generation: number of this generation of the model.
+        name: name of the read model.
+        table: name of the table, which has the keys `pk` and `sk`, both strings (`layout.tables.READ_MODELS`).
+        keys: secondary keys by which its documents are found; None if whoever opened it gave none.
+        form: converter of documents to JSON and back, if they are of a class.
     """
 
     driver: Driver
@@ -348,7 +351,7 @@ class ReadModel(Generic[D]):
         return self.driver.run(count(self.table, question, at_most))
 
     def place(self, stream: str) -> int | None:
-        """Return the next index of a stream to be folded; None if no event has been.
+        """Return the next index of a stream to be folded; None if none of its events has been folded.
 
         Args:
             stream: name of the stream.
@@ -552,7 +555,7 @@ class ReadModels:
     """The read models of a table, and which generation of each is live.
 
     Attributes:
-        driver: runs requests.
+        driver: the driver that sends the requests.
         table: name of the table of read models.
     """
 
@@ -681,7 +684,7 @@ class ReadModels:
                 return model
 
     def drop(self, name: str, generation: int, *, after: str | None = None) -> Dropped:
-        """Delete a part of a generation that is not live and whose reaction has ended.
+        """Delete some of the items of a generation that is not live and whose reaction has ended.
 
         It reads the next thousand items of the table, whatever they are, and takes a write unit or more for each that
         it deletes.

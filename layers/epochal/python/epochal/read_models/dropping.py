@@ -29,8 +29,8 @@ class Dropped:
     """The result of one call of `ReadModels.drop`.
 
     Attributes:
-        items: how many.
-        next: the `after` of the call that follows; None once all is gone.
+        items: number of items that the call deleted.
+        next: value for `after` of the next call; None once everything is deleted.
     """
 
     items: int

@@ -40,12 +40,12 @@ class SecondaryKey:
     """A secondary key of documents: values by which a read model finds and orders them.
 
     Attributes:
-        of: takes a document. Its value is a text or a number, or a tuple of these, which is compared from the left;
-            a list has several such values, None has none.
-        spread: in how many partitions the entries of one first value lie. One takes some 500 new entries a second; to
-            read a page asks all of them.
-        holds: takes a document; what it gives, as JSON, is in the entry, and is what a page shows in place of the
-            document. Then a page reads entries alone, and the entry is written whenever that changes.
+        of: function from a document to its value: a text, a number, or a tuple of these, compared from the left; a list
+            for several values, None for none.
+        spread: number of partitions over which the entries of one first value are spread. One takes some 500 new
+            entries a second; reading a page reads all of them.
+        holds: function from a document to the JSON value that the key's entry holds, which a page shows in place of the
+            document. A page then reads entries alone, and the entry is written whenever that value changes.
     """
 
     of: Callable[[Any], Any]
@@ -103,7 +103,7 @@ class ModelKeys:
 
     @property
     def mark(self) -> str:
-        """Digest of the keys, which is stored with places."""
+        """Digest of the keys, which is stored with the model's progress."""
         content = json.dumps({name: list(key) for name, key in sorted(self.declared.items())})
         return hashlib.sha256(content).hexdigest()[:8]
 

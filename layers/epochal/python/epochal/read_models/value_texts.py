@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be_text
 
 Value: TypeAlias = str | int | float | Decimal
-"""What documents are ordered by: texts, and numbers, which come before them."""
+"""A value that orders documents: text, or a number; numbers come before text."""
 
 MAX_PARTITION_BYTES: Final = 2_048
 MAX_EXPONENT: Final = 4_999

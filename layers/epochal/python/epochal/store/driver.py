@@ -97,7 +97,7 @@ class Patience:
 
     Attributes:
         seconds: seconds after which no further try is made, and `Unavailable` is raised.
-        first: longest wait before the first retry, in seconds; doubled for each further retry.
+        first: longest wait before the first retry, in seconds; it doubles with each further retry.
         longest: upper limit of any wait, in seconds.
         retries: largest number of retries of one request; None for as many as the time allows.
     """
@@ -108,7 +108,7 @@ class Patience:
     retries: int | None = None
 
     def is_over(self, tries: int) -> bool:
-        """Whether a request that has failed `tries` times is given up, however much time is left.
+        """Return whether a request that has failed `tries` times is given up, however much time is left.
 
         Args:
             tries: number of attempts that have failed.
@@ -141,7 +141,7 @@ request waits for."""
 
 
 class Meter:
-    """Counts requests and capacity units; may be shared among threads.
+    """Counts requests and capacity units; safe under threads.
 
     As a context manager, a meter sets `capacity` of each `EpochalError` that is raised in the block.
 

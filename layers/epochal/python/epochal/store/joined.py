@@ -177,7 +177,7 @@ class Writes:
 
 
 class JoinedAppends:
-    """Appends to streams of a store, joining concurrent appends to a stream in one write.
+    """Appends to streams, and joins concurrent appends to one stream in one write.
 
     May be shared among threads; share one among all threads of a process.
 

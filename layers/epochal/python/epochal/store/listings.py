@@ -174,7 +174,7 @@ class Listings(ABC):
         """
 
     def exists(self, tag: str) -> bool:
-        """Whether a tag has any event.
+        """Return whether a tag has any event.
 
         Args:
             tag: the tag.

@@ -55,7 +55,7 @@ class StreamState:
         version: the stream's next index.
         token: token of this state; an append that expects it takes one request.
         unfolds: all unfolds that are stored.
-        events: with `since` the events from there on; else those in the head, which are the stream's newest.
+        events: with `since`, the events from that index on; else those in the head, which are the stream's newest.
         deleted: whether the stream takes no more events.
         low_water: index below which events are pruned. Another library's pruning leaves no mark, and a prune under way
             sets the mark at its end; a read finds what is gone.
@@ -74,7 +74,7 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """Events `first` to `end - 1` of a stream, which are pruned and in no archive.
+    """Events `first` to `end - 1` of a stream, which are pruned and not in the archive either.
 
     Attributes:
         first: index of the first event of the hole.
@@ -160,18 +160,18 @@ class UnopenedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some events of a stream, in the order of the read, without omissions between them.
+    """A page of consecutive events of a stream, in the order of the read.
 
     Attributes:
         events: events of the page.
         next: index at which the next page starts; None at the end of the stream (or its beginning, backward).
-        hole: requested events before these that are gone; None where there are none. A page ends where a hole begins,
-            and the next page has the hole.
+        hole: requested events before those of the page that are gone; None if there are none. A page ends where a hole
+            begins, and the next page has the hole.
         version: the stream's next index when the page was read.
         low_water: index below which events are pruned.
         exists: whether there is such a stream.
-        deleted: whether the stream carries a tombstone, and has no events any more.
-        omitted: indices of events without their bodies, since these are larger than the requested limit.
+        deleted: whether the stream was deleted with a tombstone, and has no events any more.
+        omitted: indices of events that come without their bodies, which are larger than the requested limit.
         capacity: read units and requests that the page took.
     """
 
@@ -246,8 +246,8 @@ class Pruned:
     Attributes:
         low_water: index below which events are gone.
         deleted: number of items that this call deleted.
-        done: whether all their items are deleted.
-        capacity: units and requests that the call took.
+        done: whether all items of the pruned events are deleted.
+        capacity: capacity that the call consumed.
     """
 
     low_water: int

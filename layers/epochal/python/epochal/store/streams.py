@@ -94,17 +94,18 @@ class Streams:
     `CorruptData`, and `MissingBody` where a body is gone from the bucket, besides the errors that the method names.
 
     Attributes:
-        driver: runs requests; carries the interpreter, the meter and the patience.
+        driver: the driver, which sends requests and carries the meter and the patience.
         table: name of the table of streams.
         layout: how streams are stored in the table.
-        codec: encodes bodies: where those too large for an item go, and whether bodies are compressed.
+        codec: codec of bodies: where bodies too large for an item go, and whether bodies are compressed.
         tombstones: whether deleted streams may keep a tombstone. Equinox appends past a tombstone without notice: where
             its applications use the table too, streams are deleted with `leave_open`.
-        archive: store with the same streams and layout, read where this table's events have been pruned; or None.
-        types: event types that a query may name without a tag, as of `open_tagged_events`.
-        everything: whether a query may ask for all events with tags, as of `open_tagged_events`.
+        archive: store of the archive, with the same streams and layout, from which pruned events are read; None for
+            none.
+        types: event types that a query may name without a tag, as for `open_tagged_events`.
+        everything: whether a query may select all events with tags, as for `open_tagged_events`.
         now: function that returns the time in nanoseconds since 1970.
-        fresh: function that returns so many random bytes, for etags and append ids.
+        fresh: function that returns a given number of random bytes, for etags and append ids.
     """
 
     driver: Driver
@@ -577,7 +578,7 @@ class Streams:
         key: DecisionKey | str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append on exactly the known heads of streams; return the outcome, with that of each stream.
+        """Append to streams on exactly the heads that were read before; return one outcome, with that of each stream.
 
         Heads of streams without an append are only checked. A conflict carries the current heads. Without appends, the
         heads are checked against the store. The outcome of an earlier decision under the key is `replayed`.
@@ -643,7 +644,8 @@ class Streams:
         return beside(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
-        """Return the outcome of a decision under a key in each of these streams; None if there is none.
+        """Return the outcome of the earlier decision under an idempotency key in each of these streams; None if there
+        is none.
 
         Args:
             streams: names of the streams.

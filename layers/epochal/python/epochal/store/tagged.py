@@ -72,10 +72,10 @@ class TaggedStore(ABC):
     `CorruptData`, besides the errors that the method names.
 
     Attributes:
-        driver: runs requests.
+        driver: the driver that sends the requests.
         now: function that returns the time in nanoseconds since 1970.
-        fresh: function that returns so many random bytes, for ids.
-        fetch: whether bodies in the bucket are fetched; else events have claims.
+        fresh: function that returns a given number of random bytes, for ids.
+        fetch: whether bodies in the bucket are fetched; else events have claims in their place.
         most_events: largest number of events in one append over HTTP.
     """
 
@@ -299,7 +299,7 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """Return the number of events of each tag; "" is the tag of events without any.
+        """Return the number of events of each tag; the empty tag stands for events without tags.
 
         Args:
             tags: the tags.
@@ -331,7 +331,7 @@ class TaggedStore(ABC):
         return position
 
     def opening(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
-        """Return the store so that it reads events with larger bodies as `OutlinedEvent`, without their bodies.
+        """Return a copy of the store that returns events with bodies over `largest` bytes without their bodies.
 
         Args:
             largest: largest bytes of data, or of metadata, of an event that comes with its bodies.
@@ -458,7 +458,7 @@ class TaggedEvents(TaggedStore):
 
     Attributes:
         site: the table, and the reserved tags that have streams there.
-        codec: encodes bodies; knows the bucket of large ones.
+        codec: codec of bodies, which knows the bucket of large ones.
         named: the store of the named streams of this table, with the archive of their pruned events.
     """
 
@@ -493,7 +493,7 @@ class TaggedEvents(TaggedStore):
         return {event.id: event for event in self.whole(tuple(stored.values()))}
 
     def opening(self, largest: int) -> Self:
-        """Return the store so that it reads events with larger bodies as `OutlinedEvent`, without their bodies."""
+        """Return a copy of the store that returns events with bodies over `largest` bytes without their bodies."""
         return replace(self, site=replace(self.site, largest=largest))
 
     def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:

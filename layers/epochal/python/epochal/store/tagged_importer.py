@@ -71,9 +71,9 @@ class Imported:
 
     Attributes:
         read: number of events of the history that are done; a later run may continue there.
-        written: number of these that were appended.
-        found: number of these that were stored before.
-        renumbered: number of the written events whose place could not be kept.
+        written: number of events of the history that were appended.
+        found: number of events of the history that were stored before.
+        renumbered: number of written events whose place in the order could not be kept.
     """
 
     read: int = 0

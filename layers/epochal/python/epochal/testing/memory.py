@@ -80,7 +80,7 @@ class _Table:
 
 
 class MemoryTables:
-    """Tables in memory. Safe under threads. `execute` is the interpreter."""
+    """DynamoDB tables in memory; `execute` is their interpreter. Safe under threads."""
 
     def __init__(self, tables: dict[str, TableSpec], *, response_bytes: int = limits.RESPONSE_BYTES) -> None:
         """Create empty tables by name.
@@ -147,7 +147,7 @@ class MemoryTables:
             yield from [stored.partitions[p][s] for p in stored.partitions for s in stored.order[p]]
 
     def changes(self, table: str) -> tuple[Item, ...]:
-        """Return new images in the order of writing, as the table's stream carries them.
+        """Return new images in the order of the writes, as the table's stream carries them.
 
         Args:
             table: name of the table.
@@ -401,10 +401,10 @@ Schedule = Mapping[int, Fault | Late]
 
 
 class Faults:
-    """Wraps an interpreter so that requests fail by a schedule. Safe under threads.
+    """Wraps an interpreter so that its requests fail by a schedule. Safe under threads.
 
     Attributes:
-        requests: number of requests made, whatever became of them.
+        requests: number of requests made, whatever their outcome was.
 
     Args:
         execute: interpreter that performs the requests that do not fail.
@@ -440,7 +440,7 @@ class Faults:
         return self._perform(op, fault)
 
     def land(self) -> None:
-        """Let every delayed request arrive now."""
+        """Let every delayed request arrive at the tables now."""
         with self._lock:
             late, self._delayed = self._delayed, []
         for _, op in late:

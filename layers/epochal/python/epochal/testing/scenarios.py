@@ -69,11 +69,11 @@ class Given(Generic[C, S, E]):
     """A stream's state and its pending timers, ready for a command or for time to pass.
 
     Attributes:
-        decider: rules under test.
-        codec: stores events; None leaves them as they are.
+        decider: the decider under test.
+        codec: codec through which events pass before they are compared; None leaves them as they are.
         state: state of the stream.
-        now: present time.
-        timers: by name, when each timer is due, and what it appends.
+        now: the scenario's present time.
+        timers: due time and events of each pending timer, by its name.
     """
 
     decider: Decider[C, S, E]

@@ -90,7 +90,7 @@ class EquinoxOptions:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the rule of calving has limits of bytes and events."""
+        """Whether events leave a Tip by fixed limits of bytes and events, instead of by cost."""
         return self.equinox if self.calving == "auto" else self.calving == "fixed"
 
 

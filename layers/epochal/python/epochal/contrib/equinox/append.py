@@ -106,8 +106,8 @@ class Fixed(_InMode):
     """A rule of calving that moves events out of the Tip when it would exceed `max_bytes` of events or `max_events`.
 
     Attributes:
-        max_bytes: most bytes of events in a Tip.
-        max_events: most events in a Tip; None for any number.
+        max_bytes: largest number of bytes of events that stay in a Tip.
+        max_events: largest number of events that stay in a Tip; None for any number.
         mode: whether a calf and its Tip are written one after the other, or in one transaction.
     """
 
@@ -130,7 +130,7 @@ class Fixed(_InMode):
 
 
 Calving = ByCost | Fixed
-"""Rule that says when events leave a Tip."""
+"""The rule that decides when events are moved out of a stream's Tip."""
 
 
 def calving_of(settings: Settings) -> Calving:

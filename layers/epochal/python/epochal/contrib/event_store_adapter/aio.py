@@ -60,8 +60,12 @@ class AsyncAggregateDeciders(Generic[C, S, E]):
     It raises the same errors.
 
     Attributes:
-        store: the aggregates, of an `AsyncPlace` or in memory.
-        decider, codec, state, policy, attempts: as of `AggregateDeciders`.
+        store: the store of aggregates, opened with an `AsyncPlace` or in memory.
+        attempts: most decisions on one command, as in `AggregateDeciders`.
+        codec: codec of events, as in `AggregateDeciders`.
+        decider: the domain's rules, as in `AggregateDeciders`.
+        policy: function that says which appends store a snapshot, as in `AggregateDeciders`.
+        state: codec of snapshots, as in `AggregateDeciders`.
     """
 
     store: AsyncAggregates

@@ -117,12 +117,12 @@ class StateCodec(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class Since(Generic[S]):
-    """State and events after the last snapshot, as an append leaves them if it stores no snapshot.
+    """What a policy decides by: the events since the last snapshot, and the state with the new ones.
 
     Attributes:
         state: state with the new events folded in.
         events: number of events after the snapshot, the new ones included.
-        size: bytes of these events' data.
+        size: bytes of data of the events after the snapshot, the new ones included.
     """
 
     state: S
@@ -135,7 +135,7 @@ Policy = Callable[[Since[Any]], bool]
 
 
 def every(events: int) -> Policy:
-    """Make a policy that stores a snapshot after so many events since the last; 1 for every append.
+    """Make a policy that stores a snapshot after this many events since the last one; 1 for every append.
 
     Args:
         events: number of events, 1 or more.
@@ -149,7 +149,7 @@ ONE_BATCH: Final = every(BATCH_KEYS)
 
 
 def by_size(size: int) -> Policy:
-    """Make a policy that stores a snapshot once the events since the last one have so many bytes.
+    """Make a policy that stores a snapshot once the events since the last one have this many bytes.
 
     Args:
         size: number of bytes, 1 or more.
@@ -212,8 +212,8 @@ class Standing(Generic[S]):
         state: state with all events folded in.
         lock: version and last event number of the aggregate; None if there is no such aggregate.
         events: number of events after the snapshot.
-        size: bytes of these events' data.
-        out_of_date: whether the snapshot is not used, so that the next append stores another one.
+        size: bytes of data of the events after the snapshot.
+        out_of_date: whether the stored snapshot could not be used, so that the next append stores another one.
     """
 
     state: S
@@ -228,7 +228,7 @@ class AggregateTransacted(Generic[S, E]):
     """Result of a transaction on an aggregate.
 
     Attributes:
-        standing: state and lock after the decision; hand it to the next transaction to save its read.
+        standing: state and lock after the decision; pass it to the next transaction to save its read.
         events: events that were decided; if there are none, nothing was written.
         retention_error: error that kept old copies of snapshots from being retired, or None; the events are safe all
             the same.

@@ -48,7 +48,7 @@ Hash = Callable[[AggregateId], int]
 
 
 def aggregate_id(kind: str, value: str) -> AggregateId:
-    """Make an aggregate's id of its type and value, and check both.
+    """Make an aggregate's id from its type and value, and check both.
 
     Args:
         kind: type of the aggregate.
@@ -357,7 +357,7 @@ _UNREADABLE: Final = (CorruptData, ValueError, TypeError, KeyError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One form of payload: a function that writes payloads, and one that reads them.
+    """A format of payloads: a function that writes payloads, and one that reads them.
 
     Attributes:
         write: makes a payload of a type and its data; raises `InvalidInput` for data that the form cannot hold.
@@ -375,8 +375,8 @@ class Serializer:
 
     Attributes:
         name: name of the serializer in error messages.
-        events: form of events' payloads.
-        snapshots: form of snapshots' payloads. The type of a snapshot is that of its aggregate.
+        events: format of the payloads of events.
+        snapshots: format of the payloads of snapshots. The type of a snapshot is that of its aggregate.
         text: whether payloads are stored as text instead of bytes; both are read.
     """
 

@@ -88,7 +88,7 @@ class AggregateAppended:
     """Result of an append that is committed, once.
 
     Attributes:
-        first: number of its first event.
+        first: number of the first event of the append.
         lock: lock that the append left, with the number of its last event.
         retention_error: error with which retiring old snapshots failed afterwards, or None; the events are safe all the
             same, and the next append or `retire` takes it up.
@@ -109,7 +109,7 @@ class AggregateConflict:
 
     Attributes:
         version: version of the aggregate; 0 if there is none.
-        head: head that stood in the way, or None; see `AggregateStore.since`.
+        head: the aggregate's head that did not match the expectation, or None; see `AggregateStore.since`.
         capacity: capacity that the call consumed.
     """
 
@@ -183,14 +183,14 @@ class AggregateStore:
     """Appends, reads and replays aggregates with snapshots, in a journal and a snapshot table.
 
     Attributes:
-        driver: sends the requests.
+        driver: the driver that sends the requests.
         site: the tables, how keys are made, which types are declared, and how payloads are written: all of it belongs
             together.
         retention: how many copies of snapshots are kept under their numbers; None keeps only the head.
         via: where events are read from: base tables, or the index as the original does.
         number_of: function that finds the event number in a snapshot that another library wrote.
-        now: clock, in nanoseconds since 1970.
-        fresh: source of random bytes, for append ids.
+        now: function that returns the time in nanoseconds since 1970.
+        fresh: function that returns a given number of random bytes, for append ids.
 
     Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
     `Refused` and `CorruptData`.

@@ -126,7 +126,7 @@ class AsyncHttpStreams:
     A write that is cancelled goes on to its end, and `aio.bridge.cancelled_write` tells its outcome.
 
     Attributes:
-        store: the store, whose requests are awaited.
+        store: the blocking store of streams, whose requests are awaited.
     """
 
     store: HttpStreams
@@ -159,7 +159,7 @@ class AsyncHttpTaggedEvents:
     """Tagged events behind an HTTP API: each method is that of `HttpTaggedEvents`, awaited.
 
     Attributes:
-        store: the store, whose requests are awaited.
+        store: the blocking store of tagged events, whose requests are awaited.
     """
 
     store: HttpTaggedEvents
@@ -175,7 +175,7 @@ class AsyncHttpFeed:
     """The feed behind an HTTP API: each method is that of `HttpFeed`, awaited.
 
     Attributes:
-        store: the feed, whose requests are awaited.
+        store: the blocking feed, whose requests are awaited.
     """
 
     store: HttpFeed
@@ -193,8 +193,10 @@ class AsyncHttpDeciders(Generic[C, S, E]):
     """Deciders behind an HTTP API: each method is that of `HttpDeciders`, awaited, and raises what it does.
 
     Attributes:
-        streams: the streams, whose requests are awaited.
-        decider, codec, attempts: as of `HttpDeciders`.
+        streams: the blocking store of streams, whose requests are awaited.
+        attempts: most decisions on one command before `Contended` is raised, as in `HttpDeciders`.
+        codec: codec of the domain's events, as in `HttpDeciders`.
+        decider: the domain's rules, as in `HttpDeciders`.
     """
 
     streams: AsyncHttpStreams

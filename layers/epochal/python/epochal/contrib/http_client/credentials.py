@@ -36,7 +36,7 @@ def sigv4(*, region: str | None = None, service: str | None = None) -> Auth:
 
 
 def bearer(token: str | Callable[[], str]) -> Auth:
-    """Return a function that sends a bearer token, where the deployment has an issuer.
+    """Return a function that adds a bearer token to requests, for an API whose deployment has a token issuer.
 
     Args:
         token: the token, or a function that returns a valid one. It is called for each request, so it should keep the

@@ -69,10 +69,10 @@ class HttpDeciders(Generic[C, S, E]):
     """Runs one decider on any number of streams behind an HTTP API. Holds no state; safe under threads.
 
     Attributes:
-        streams: the store.
+        streams: the store of streams behind the API.
         decider: the domain's rules.
-        codec: how its events are stored.
-        attempts: decisions on one command before `Contended` is raised.
+        codec: codec of the domain's events.
+        attempts: most decisions on one command before `Contended` is raised.
     """
 
     streams: HttpStreams

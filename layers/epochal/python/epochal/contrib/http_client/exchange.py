@@ -15,7 +15,7 @@ class HttpRequest:
         method: `GET`, `POST`, `PUT` or `DELETE`.
         url: the whole address, with path and query string percent-encoded.
         headers: all headers except `Host` and the length.
-        body: content; empty for none.
+        body: the request's content; empty for none.
     """
 
     method: str

@@ -38,10 +38,10 @@ class FeedBatch:
     """Items of one partition, and the position of the whole feed to keep once they are handled.
 
     Attributes:
-        partition: number of the partition; `NOWHERE` where nothing came.
-        items: in feed order; none where nothing came.
+        partition: number of the partition; `NOWHERE` if nothing came.
+        items: the items in feed order; empty if nothing came.
         position: the position after these items, and after those of all batches before.
-        at_tail: whether nothing more was in the index, in any partition.
+        at_tail: whether the index had nothing more in any partition.
     """
 
     partition: int
@@ -58,7 +58,7 @@ class HttpFeed:
     and `Refused`.
 
     Attributes:
-        api: the API, and how it is reached.
+        api: the API, with its address, credentials and connections.
     """
 
     api: ApiClient

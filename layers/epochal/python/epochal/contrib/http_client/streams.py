@@ -91,8 +91,8 @@ class HttpStreams:
     threads.
 
     Attributes:
-        api: the API, and how it is reached.
-        connections: closed with the store; None for none.
+        api: the API, with its address, credentials and connections.
+        connections: the connections that are closed with the store; None for none.
     """
 
     api: ApiClient
@@ -106,7 +106,7 @@ class HttpStreams:
         self.close()
 
     def close(self) -> None:
-        """Close the connections that wait for a request."""
+        """Close the idle connections."""
         if self.connections is not None:
             self.connections.close()
 
@@ -243,7 +243,7 @@ class HttpStreams:
         return outcome_of_all(self.api, reply)
 
     def append_each(self, appends: Sequence[BulkAppend]) -> list[Answer]:
-        """Make up to 500 appends, each for itself; return an outcome or an error for each, in the same order.
+        """Make up to 500 independent appends; return an outcome or an error for each, in the same order.
 
         Appends to the same stream are made in order. The error of an append is returned as its answer, not raised.
 

@@ -44,7 +44,7 @@ class HttpTaggedEvents:
     `MissingBody`, besides the errors that the method names.
 
     Attributes:
-        api: the API, and how it is reached.
+        api: the API, with its address, credentials and connections.
     """
 
     api: ApiClient

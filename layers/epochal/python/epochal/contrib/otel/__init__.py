@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry around what stores and reactions do."""
+"""Makes OpenTelemetry spans of the calls of stores and reactions."""
 
 from __future__ import annotations
 

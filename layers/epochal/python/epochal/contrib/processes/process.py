@@ -72,7 +72,7 @@ STATE: Final = "$process"
 """Type of the unfold that holds an instance."""
 
 Passed = Literal["again", "copy", "late", "unknown", "gone"]
-"""Reasons why an input is skipped.
+"""The reasons why a process skips an input.
 
 again: the instance has taken the input before
 copy: the instance has taken the input from another layout

@@ -58,7 +58,7 @@ class GivenProcess:
         state: the instance's state; None before it has begun.
         timers: due time and event of each timer, by its name.
         done: whether the instance takes no more inputs.
-        answered: outputs of the last step.
+        answered: outputs that the last step returned.
     """
 
     process: Process

@@ -87,7 +87,7 @@ class DcbEvents(TaggedStore):
             raise InvalidInput("reads_at_once", f"must be 1 to {MAX_READS_AT_ONCE}")
 
     def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
-        """Read at most 100 events by id; expired and unknown ones are missing.
+        """Read at most 100 events by id; unknown and expired ids are missing in the result.
 
         An event that an eventually consistent read does not find may just have been written, so it is read again,
         strongly consistent.

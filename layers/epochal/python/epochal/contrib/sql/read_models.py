@@ -133,11 +133,12 @@ _LIVE: Final = Table(
 )
 
 Fold = Callable[[Connection, FeedEvent], object]
-"""Writes one event into the tables. A fold must not end the transaction. It may be called again for the same event, on
-tables that do not have the event yet."""
+"""A function that writes one event into the tables. It must not end the transaction. It may be called again for the
+same event, on tables that do not have the event yet.
+"""
 
 FoldRemoval = Callable[[Connection, Removal], object]
-"""Writes into the tables that events of a stream have been removed, under the same rules as `Fold`."""
+"""A function that updates the tables when events of a stream have been removed, under the same rules as `Fold`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

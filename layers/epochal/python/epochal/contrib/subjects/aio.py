@@ -48,7 +48,7 @@ class AsyncSubjects:
         await finished(run(self.store.forget, subject))
 
     async def is_forgotten(self, subject: str) -> bool:
-        """Whether a subject's key was destroyed, as `Subjects.is_forgotten`.
+        """Return whether a subject's key was destroyed, as `Subjects.is_forgotten` does.
 
         Args:
             subject: name of the subject.

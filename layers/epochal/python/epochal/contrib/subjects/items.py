@@ -21,10 +21,10 @@ from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, text
 
 SUBJECT_KEYS: Final = TableSpec(kind="subject-keys", partition=KeyAttribute(name="pk", type="S"))
-"""One item for each subject."""
+"""Kind of table with the wrapped key of each subject."""
 
 FORGET_LOG: Final = TableSpec(kind="forget-log", partition=SUBJECT_KEYS.partition)
-"""One tombstone for each subject that was forgotten."""
+"""Kind of table with one tombstone for each subject that was forgotten."""
 
 
 @dataclass(frozen=True, slots=True)

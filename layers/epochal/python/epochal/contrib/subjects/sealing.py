@@ -153,7 +153,7 @@ class Wrapping(Protocol):
         """
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """Return the plain key of a wrapped one.
+        """Decrypt a wrapped data key, and return it plain.
 
         Args:
             subject: name of the subject that the key is bound to.
@@ -235,8 +235,8 @@ class Subjects:
         log: name of the table of the forget log; empty for none. With a log, a key that comes back in a restored table
             opens nothing.
         keep: seconds for which an unwrapped key is cached after its look-up; 0 for no cache.
-        now: clock in nanoseconds since 1970.
-        fresh: returns so many random bytes.
+        now: function that returns the time in nanoseconds since 1970.
+        fresh: function that returns a given number of random bytes.
     """
 
     driver: Driver
@@ -308,7 +308,7 @@ class Subjects:
         self._held.drop(subject)
 
     def is_forgotten(self, subject: str) -> bool:
-        """Whether a subject's key was destroyed.
+        """Return whether a subject's key was destroyed.
 
         Args:
             subject: name of the subject.

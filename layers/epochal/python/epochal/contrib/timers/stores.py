@@ -136,7 +136,7 @@ def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimers:
-    """Timers of streams: set them, call them off and list those that are pending.
+    """Timers of streams: sets and cancels them, and lists those that are pending.
 
     Attributes:
         store: the store of streams.
@@ -213,7 +213,7 @@ class StreamTimers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagTimers:
-    """Timers of tags: set them, call them off and list those that are pending.
+    """Timers of tags: sets and cancels them, and lists those that are pending.
 
     Each timer belongs to exactly the tags of its setting, and to no stream.
 
