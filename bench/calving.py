@@ -23,7 +23,7 @@ from bench.corpus import UNFOLD_BYTES, Workload
 from bench.optimum import Optimum, optimum
 from bench.report import Report, progress
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.append import ByCost, Calving, Fixed
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.calf_costs import Growth
 from epochal.index.tip import Tip

@@ -13,7 +13,7 @@ from bench.calving import play, run
 from bench.corpus import UNFOLD_BYTES, Workload
 from bench.local import dynamodb, local_at
 from bench.report import Report, progress
-from epochal.contrib.equinox.append import ByCost
+from epochal.contrib.equinox.calving import ByCost
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.plan.values import Units
 

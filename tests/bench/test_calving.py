@@ -2,7 +2,7 @@ import pytest
 
 from bench.calving import BOUND, SIZES, UNFOLDS, best_course, corpus, measure, run
 from bench.corpus import Workload
-from epochal.contrib.equinox.append import ByCost, Fixed
+from epochal.contrib.equinox.calving import ByCost, Fixed
 
 
 @pytest.mark.proof

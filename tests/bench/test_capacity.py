@@ -3,7 +3,7 @@ import pytest
 from bench.calving import run
 from bench.capacity import BOUNDS, charged
 from bench.workloads import contend, in_batches, load_and_append
-from epochal.contrib.equinox.append import ByCost
+from epochal.contrib.equinox.calving import ByCost
 
 
 # What `make test` has of these is in tests/contract/test_cost.py, with other events.

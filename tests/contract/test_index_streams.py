@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from epochal.contrib.equinox.append import ByCost, Fixed
+from epochal.contrib.equinox.calving import ByCost, Fixed
 from epochal.contrib.equinox.port import TIPS, tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter

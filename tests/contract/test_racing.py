@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
 from epochal.index.checkpoints import calf_key, is_tip, tip_key

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from epochal.contrib.equinox.append import ByCost, Fixed
+from epochal.contrib.equinox.calving import ByCost, Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import is_tip, tip_key

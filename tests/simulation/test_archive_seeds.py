@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from epochal import Event
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource

@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from epochal.contrib.equinox.append import ByCost, Calving, Fixed
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.streams import AnyStreamLayout

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox.append import ByCost, append
+from epochal.contrib.equinox.append import append
+from epochal.contrib.equinox.calving import ByCost
 from epochal.index import epoch_loading, ingestion, marks, series
 from epochal.index.checkpoints import REMOVALS, epoch_stream
 from epochal.index.entries import Entry, EntryPart

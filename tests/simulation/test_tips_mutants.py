@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox import append, port, pruning
-from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
+from epochal.contrib.equinox import append, append_search, calving, keyed_appends, port, pruning
+from epochal.contrib.equinox.append_search import Earlier, MarkedAppend
+from epochal.contrib.equinox.keyed_appends import TipAttempts
 from epochal.contrib.equinox.streams import Tips
 from epochal.index import tip_append, tip_writes
 from epochal.index.checkpoints import tip_key
@@ -64,7 +65,7 @@ def a_stream_is_created_over_another(patch: Patch) -> None:
         return replace(put, condition=None), token
 
     patch.setattr(tip_append, "create_tip", anyhow)
-    patch.setattr(append, "create_tip", anyhow)
+    patch.setattr(keyed_appends, "create_tip", anyhow)
 
 
 @mutant()
@@ -99,18 +100,19 @@ def appends_are_told_apart_by_their_contents(patch: Patch) -> None:
     def by_contents(span: StoredSpan, _wanted: bytes) -> int | None:
         return span.base if span.events else None
 
-    patch.setattr(append, "_in_span", by_contents)
+    patch.setattr(append_search, "_in_span", by_contents)
 
 
 @mutant(begin=68)
 def a_pruned_index_counts_as_never_written(patch: Patch) -> None:
-    search = append.find
+    search = append_search.find
 
     def sure(*given: Any, **named: Any) -> Steps[MarkedAppend | Earlier]:
         found = yield from search(*given, **named)
         return Earlier.ABSENT if found is Earlier.PRUNED else found
 
     patch.setattr(append, "find", sure)
+    patch.setattr(keyed_appends, "find", sure)
 
 
 @mutant()
@@ -228,6 +230,7 @@ def an_append_that_others_have_hidden_is_made_again(patch: Patch) -> None:
         return result
 
     patch.setattr(append, "append_on", hasty)
+    patch.setattr(keyed_appends, "append_on", hasty)
 
 
 # ------------------------------------------------------------------------------------------------------------- calving
@@ -245,7 +248,7 @@ def events_leave_the_tip_before_their_calf_is_put(patch: Patch) -> None:
 @mutant(begin=98)
 def a_calf_is_put_over_another(patch: Patch) -> None:
     put_calf = tip_writes.put_calf
-    for each in (tip_append, append):
+    for each in (tip_append, calving):
         patch.setattr(each, "put_calf", lambda *given: replace(put_calf(*given), condition=None))
 
 
@@ -269,14 +272,14 @@ def what_another_has_calved_is_calved_again(patch: Patch) -> None:
             else StoredSpan(base=rest.next)
         )
 
-    for each in (tip_append, append):
+    for each in (tip_append, calving):
         patch.setattr(each, "uncalved", again)
 
 
 @mutant()
 def calves_forget_the_first_event(patch: Patch) -> None:
     put_calf = tip_writes.put_calf
-    for each in (tip_append, append):
+    for each in (tip_append, calving):
         patch.setattr(
             each, "put_calf", lambda table, stream, span: put_calf(table, stream, span.since(span.base + 1))
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.contrib.equinox.append import ByCost, Fixed
+from epochal.contrib.equinox.calving import ByCost, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
 from epochal.pages.layout import Pages

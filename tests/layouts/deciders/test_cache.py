@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.cache import Cache, CachedState, approximate_size
 from epochal.deciders.loading import AllowStale

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.access import Access, custom
 from epochal.errors import EventsPruned

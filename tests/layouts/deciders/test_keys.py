@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.access import custom
 from epochal.deciders.cache import Cache

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.codec.bodies import Encoded, encode_claim
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.results import FeedItem

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, encode
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.model.bodies import Claim

@@ -8,7 +8,7 @@ import pytest
 
 from epochal.cli.inputs import NotThere
 from epochal.contrib.equinox import memory_tips, pruning
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import StreamDeleted, WrongExpectedVersion

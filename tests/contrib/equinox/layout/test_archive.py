@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput

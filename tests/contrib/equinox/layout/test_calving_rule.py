@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.contrib.equinox.append import ByCost, Calving, Fixed
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.index.calf_costs import ROOM, Growth
 from epochal.model.versions import Token
 from epochal.plan.limits import ITEM_BYTES

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData
 from epochal.model.events import Event

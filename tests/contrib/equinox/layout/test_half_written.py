@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.contrib.equinox import port
-from epochal.contrib.equinox.append import Fixed, calve_at_once
+from epochal.contrib.equinox.calving import Fixed, calve_at_once
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData

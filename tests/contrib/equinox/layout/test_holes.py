@@ -10,7 +10,7 @@ from itertools import count, pairwise
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, EventsPruned, InvalidInput

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox.append import Fixed
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.key_records import KeyRecord, RecordContents, load_record, lower_bound, put_record

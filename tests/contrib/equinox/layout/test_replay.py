@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.append import ByCost, Calving, Fixed
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event, Recorded

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from epochal.contrib.equinox import open_tips
-from epochal.contrib.equinox.append import ByCost, Calving, Fixed
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.dynamo.stores import Place

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.append import Calving, Fixed
+from epochal.contrib.equinox.calving import Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import TIP, calf_key, tip_key
 from epochal.model.events import Event, Unfold

@@ -11,7 +11,10 @@ FORMATS §1 has the bytes; DESIGN §5.1 to 5.6 the reasons. The rules in short:
 The index is stored so, too: `index.tip` and `index.tip_append` have the items, and the write of a Tip. Here is what
 streams of users need beside that.
 
-    append              when events leave the Tip, and how; what comes back from a write
+    append              one write of the Tip, and what comes back from it
+    append_search       looking for an append by its id, after a lost response
+    keyed_appends       appends under an idempotency key
+    calving             when events leave the Tip, and how
     port                reading, in either direction, past what is gone; what the feed and a deployment need
     pruning             pruning, deleting, archiving
     streams             the store of streams, and opening it
@@ -31,16 +34,16 @@ from epochal.lazy_dataclasses import dataclass, fields
 from epochal.settings import EVENTS, Options
 
 if TYPE_CHECKING:
-    from epochal.contrib.equinox.append import ByCost as ByCost
-    from epochal.contrib.equinox.append import Calving as Calving
-    from epochal.contrib.equinox.append import Fixed as Fixed
+    from epochal.contrib.equinox.calving import ByCost as ByCost
+    from epochal.contrib.equinox.calving import Calving as Calving
+    from epochal.contrib.equinox.calving import Fixed as Fixed
     from epochal.contrib.equinox.streams import Tips as Tips
     from epochal.contrib.equinox.streams import memory_tips as memory_tips
     from epochal.contrib.equinox.streams import open_tips as open_tips
 
 
 _NAMES: Final = {
-    "append": ("ByCost", "Calving", "Fixed"),
+    "calving": ("ByCost", "Calving", "Fixed"),
     "streams": ("Tips", "memory_tips", "open_tips"),
 }
 

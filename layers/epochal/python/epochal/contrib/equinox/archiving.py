@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from epochal.contrib.equinox.append import Fixed, append
+from epochal.contrib.equinox.append import append
+from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.port import advance, begin
 from epochal.errors import InvalidInput
-from epochal.index.tip import (
-    StoredSpan,
-    load_tip,
-    span_size,
-)
+from epochal.index.tip import StoredSpan, load_tip, span_size
 from epochal.index.tip_append import TipOrToken
 from epochal.index.tip_writes import token_of
 from epochal.index.wire_batch import WireBatch

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from epochal.contrib.equinox.append import LOOKS
+from epochal.contrib.equinox.append_search import LOOKS
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP, WHERE, calf_key, is_tip
 from epochal.index.tip import (

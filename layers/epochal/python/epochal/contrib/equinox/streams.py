@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from epochal.contrib.equinox import EquinoxOptions, append, archiving, port, pruning
-from epochal.contrib.equinox.append import ByCost, Calving, calving_of
+from epochal.contrib.equinox import EquinoxOptions, append, archiving, keyed_appends, port, pruning
+from epochal.contrib.equinox.calving import ByCost, Calving, calving_of
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
 from epochal.dynamo.stores import HERE, Place
@@ -61,12 +61,12 @@ class Tips:
     ) -> Steps[Outcome]:
         """Append a batch if the stream is at the expected version; under a key, once.
 
-        See `append.append`, and for a keyed one `append.append_once`.
+        See `append.append`, and for a keyed one `keyed_appends.append_once`.
         """
         if key is None:
             return append.append(table, _in_wire_form(batch), expected, self.calving)
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
-        return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
+        return keyed_appends.append_once(table, _in_wire_form(batch), expected, self.calving, record)
 
     def moment_of_key(self, key: str, now: Ticks) -> Ticks:  # noqa: ARG002  an append is known by its Tip's etag alone
         """Return `NEVER`: a key has no moment here, as its record bounds the search for its append."""
