@@ -39,7 +39,7 @@ from epochal.deployment import Deployment
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion
 from epochal.plan.ops import Op, Reply
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import TURN, Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables
@@ -64,30 +64,79 @@ _THOUGHT: Final = 0.0005
 _NOW: Final = 1_357_000_000_000_000_000
 
 
+@dataclass(slots=True, eq=False)
+class Wait:
+    """Work that goes on at some time, unless something else has made it go on before."""
+
+    work: greenlet
+    is_over: bool = False
+
+
 @dataclass(slots=True)
 class Schedule:
     """Simulated time, in which ordinary code waits."""
 
     now: float = 0.0
-    _waiting: list[tuple[float, int, greenlet]] = field(default_factory=list)
+    _waits: list[tuple[float, int, Wait]] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Have some work done, from now on."""
-        heappush(self._waiting, (self.now, next(self._numbers), greenlet(work)))
+        """Have some work done, from now on, which waits for turns in simulated time."""
+
+        def take_turns() -> None:
+            TURN.set(lambda: SimulatedTurn(schedule=self))
+            work()
+
+        self.plan(0.0, Wait(greenlet(take_turns)))
 
     def sleep(self, seconds: float) -> None:
         """Let simulated time pass, in some work."""
-        mine = getcurrent()
-        assert mine.parent is not None
-        heappush(self._waiting, (self.now + seconds, next(self._numbers), mine))
-        mine.parent.switch()
+        self.stop(Wait(getcurrent()), seconds)
+
+    def stop(self, wait: Wait, seconds: float | None) -> None:
+        """Stop the running work, for some time at most."""
+        if seconds is not None:
+            self.plan(seconds, wait)
+        assert wait.work.parent is not None
+        wait.work.parent.switch()
+
+    def plan(self, seconds: float, wait: Wait) -> None:
+        """Let work that waits go on after some time."""
+        heappush(self._waits, (self.now + seconds, next(self._numbers), wait))
 
     def run(self) -> None:
         """Until all is done."""
-        while self._waiting:
-            self.now, _, work = heappop(self._waiting)
-            work.switch()
+        while self._waits:
+            moment, _, wait = heappop(self._waits)
+            if not wait.is_over:
+                self.now, wait.is_over = moment, True
+                wait.work.switch()
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedTurn:
+    """What one writer waits for until another sets it, in simulated time."""
+
+    schedule: Schedule
+    _is_set: bool = False
+    _wait: Wait | None = None
+
+    def wait(self, timeout: float | None = None) -> object:
+        """Let others go on, until the turn is set or the time is over."""
+        if not self._is_set:
+            self._wait = Wait(getcurrent())
+            self.schedule.stop(self._wait, timeout)
+        return self._is_set
+
+    def set(self) -> None:
+        """Have the one who waits go on."""
+        self._is_set = True
+        if self._wait is not None:
+            self.schedule.plan(0.0, self._wait)
+
+    def is_set(self) -> bool:
+        """Whether the turn was set."""
+        return self._is_set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
