@@ -1,0 +1,241 @@
+"""Lets callers of one process that write to the same key take turns, so that they do not refuse each other.
+
+Of several callers that read one state and write to it at the same time, all but one are refused, and pay for it. So a
+caller takes a place in the queue of the key before it reads, and leaves it after it has written:
+
+    nobody is at work               the caller goes on at once
+    somebody is                     the caller waits; callers go on in the order of their calls
+    a caller has changed nothing    twice as many go on at the same time after it, since none of them refuses another
+    a caller has written            one goes on at a time
+    nobody was let in for a while   the first that waits goes on: those at work may be stuck, or may wait for it
+    the caller's time is over       it goes on without a turn, and its driver raises the error
+
+Queues only save refusals: every write has a condition, so a caller that goes on without a turn is as correct as one of
+another process. Therefore nothing here raises an error, and a caller that has a place already waits for no other one: a
+decision that appends to the stream it is made on, or to one on which another decision is being made, would wait for
+ever. One place can be in the queues of several keys, which are taken in one order.
+
+A queue exists as long as a caller is at work or waits, so memory is bounded by the number of calls under way. Callers
+are threads, or tasks of an event loop (`epochal.store.driver`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import deque
+from contextvars import ContextVar, Token
+from typing import Any, Final, Self
+
+from epochal.store.driver import TURN, Driver, Turn, turn
+
+STUCK_SECONDS: Final = 2.0
+"""Seconds after which the first caller that waits goes on if nobody was let in: longer than a few slow requests."""
+
+WIDEST: Final = 64
+"""Largest number of callers at work on a key at the same time, as long as they change nothing."""
+
+
+class Queue:
+    """The callers at work on a key, and those that wait.
+
+    Attributes:
+        admissions: how often a caller was let in; it shows those that wait that others make progress.
+        at_work: number of callers at work, without those that others have passed.
+        width: number of callers that may be at work.
+        passed: how often callers that seemed stuck were passed.
+        note: what the last caller left for the next one.
+    """
+
+    __slots__ = ("admissions", "at_work", "note", "passed", "waiting", "width")
+
+    def __init__(self) -> None:
+        self.admissions = 0
+        self.at_work = 0
+        self.width = 1
+        self.passed = 0
+        self.note: Any = None
+        self.waiting: deque[Ticket] = deque()
+
+    def join(self, ticket: Ticket) -> None:
+        """Let a caller in, or have it wait behind the others."""
+        if self.at_work < self.width:
+            self._let_in(ticket)
+        else:
+            ticket.turn = turn()
+            self.waiting.append(ticket)
+
+    def leave(self, ticket: Ticket, *, changed: bool, note: Any) -> None:
+        """End a caller's work, or its waiting; let in those that may go on now."""
+        if ticket.waits():
+            self.give_up(ticket)
+        elif ticket.passed == self.passed:
+            self.at_work -= 1
+            self.width = 1 if changed else min(2 * self.width, WIDEST)
+            self.note = note
+        self._let_in_next()
+
+    def give_up(self, ticket: Ticket) -> None:
+        """Remove a caller from those that wait, if it is one of them."""
+        if ticket in self.waiting:
+            self.waiting.remove(ticket)
+
+    def pass_by(self) -> None:
+        """Let in the first caller that waits, whoever is at work."""
+        self.passed += 1
+        self.at_work, self.width, self.note = 0, 1, None
+        self._let_in_next()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is at work, and nobody waits."""
+        return not self.at_work and not self.waiting
+
+    def _let_in_next(self) -> None:
+        while self.waiting and self.at_work < self.width:
+            self._let_in(self.waiting.popleft())
+
+    def _let_in(self, ticket: Ticket) -> None:
+        self.at_work += 1
+        self.admissions += 1
+        ticket.passed = self.passed
+        if ticket.turn is not None:
+            ticket.turn.set()
+
+
+class Ticket:
+    """A caller in one queue.
+
+    Attributes:
+        key: key of the queue.
+        queue: the queue.
+        turn: set when the caller is let in; None if it did not have to wait.
+        passed: the queue's `passed` when the caller was let in; None before that.
+    """
+
+    __slots__ = ("key", "passed", "queue", "turn")
+
+    def __init__(self, key: tuple[Any, ...], queue: Queue) -> None:
+        self.key = key
+        self.queue = queue
+        self.turn: Turn | None = None
+        self.passed: int | None = None
+
+    def waits(self) -> bool:
+        """Whether the caller was not let in yet."""
+        return self.passed is None
+
+
+# A signal's handler, or what the garbage collector calls, may append while its own thread has the lock.
+_LOCK = threading.RLock()
+_QUEUES: Final[dict[tuple[Any, ...], Queue]] = {}
+_PLACE: Final[ContextVar[Place | None]] = ContextVar("place", default=None)
+"""Place of the running call, so that calls within it do not wait."""
+
+
+def _forget() -> None:
+    """Start over in a child process: the threads of its parent never leave their queues there."""
+    global _LOCK  # noqa: PLW0603
+    _LOCK = threading.RLock()
+    _QUEUES.clear()
+    _PLACE.set(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+class Place:
+    """A caller's place in the queues of keys; as a context manager, its block runs when the caller's turn comes.
+
+    Attributes:
+        changed: whether the caller has written; it is set before the block ends.
+        note: what the caller before left, of a place in one queue; and what this one leaves for the next.
+    """
+
+    __slots__ = ("_before", "_driver", "_keys", "_tickets", "changed", "note")
+
+    def __init__(self, driver: Driver, *keys: tuple[str, ...]) -> None:
+        """Take no place yet.
+
+        Args:
+            driver: driver of the caller; keys of drivers of different places have different queues.
+            keys: what the caller writes to, such as the table and the name of a stream.
+        """
+        self._driver = driver
+        self._keys = keys
+        self._tickets: list[Ticket] = []
+        self._before: Token[Place | None] | None = None
+        self.changed = False
+        self.note: Any = None
+
+    def __enter__(self) -> Self:
+        outer = _PLACE.get()
+        if outer is None or not outer.is_taken:
+            self._before = _PLACE.set(self)
+            try:
+                self._take()
+            except BaseException:
+                self.changed = True  # it has not found out whether those after it may go on together
+                self._leave()
+                raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._leave()
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the caller waits or is at work; contexts are copied, and the copies outlive it."""
+        return self._before is not None
+
+    def _take(self) -> None:
+        """Join the queue of each key, and wait for the turn there."""
+        driver, kind = self._driver, TURN.get()
+        loop = 0 if kind is threading.Event else threading.get_ident()
+        for key in self._keys if len(self._keys) == 1 else sorted(dict.fromkeys(self._keys)):
+            with _LOCK:
+                full_key = (driver.place, loop, *key)
+                queue = _QUEUES.get(full_key)
+                if queue is None:
+                    queue = _QUEUES[full_key] = Queue()
+                ticket = Ticket(full_key, queue)
+                self._tickets.append(ticket)
+                queue.join(ticket)
+            if ticket.waits():
+                self._wait(ticket)
+            self.note = queue.note
+
+    def _wait(self, ticket: Ticket) -> None:
+        """Wait until the caller is let in, nobody is let in for a while, or the caller's time is over."""
+        queue, clock = ticket.queue, self._driver.clock
+        assert ticket.turn is not None  # noqa: S101  it waits
+        limit = clock() + self._driver.patience.seconds
+        limit = min(limit, math.inf if self._driver.deadline is None else self._driver.deadline)
+        while ticket.waits():
+            admissions = queue.admissions
+            ticket.turn.wait(max(0.0, min(STUCK_SECONDS, limit - clock())))
+            with _LOCK:
+                if not ticket.waits():
+                    return
+                if clock() >= limit:
+                    queue.give_up(ticket)
+                    return
+                if queue.admissions == admissions and queue.waiting[0] is ticket:
+                    queue.pass_by()
+
+    def _leave(self) -> None:
+        """Leave all queues, and let the next callers in."""
+        if self._before is None:
+            return
+        while self._tickets:
+            ticket = self._tickets[-1]
+            with _LOCK:
+                ticket.queue.leave(ticket, changed=self.changed, note=self.note)
+                if ticket.queue.is_idle and _QUEUES.get(ticket.key) is ticket.queue:
+                    del _QUEUES[ticket.key]
+            self._tickets.pop()
+        # Last, so that what interrupts this thread meanwhile does not wait behind it.
+        _PLACE.reset(self._before)
+        self._before = None

@@ -1,0 +1,407 @@
+"""Callers that take turns on a key: who goes on when, whatever happens to the one before."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from multiprocessing import Pipe, get_context
+
+import pytest
+
+from epochal.aio.bridge import run
+from epochal.plan.ops import Done
+from epochal.store import queueing
+from epochal.store.driver import Driver, Meter, Patience
+from epochal.store.queueing import Place
+
+KEY = ("streams", "Cart-1")
+OTHER = ("streams", "Cart-2")
+SOON = 5.0
+"""Seconds by which whatever is to happen has happened."""
+
+
+@pytest.fixture
+def driver() -> Driver:
+    return Driver(execute=lambda _: Done(), meter=Meter())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    assert not queueing._QUEUES, "a queue is left behind"  # noqa: SLF001  it shows nowhere else
+
+
+@pytest.fixture
+def never_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < end, "it has not come to pass"
+        time.sleep(0.001)
+
+
+def waiting(driver: Driver, key: tuple[str, ...] = KEY) -> int:
+    queue = queueing._QUEUES.get((driver.place, 0, *key))  # noqa: SLF001  it shows nowhere else
+    return 0 if queue is None else len(queue.waiting)
+
+
+class Caller(threading.Thread):
+    """A thread that takes a place, and leaves it when it is told to."""
+
+    def __init__(
+        self, driver: Driver, *keys: tuple[str, ...], changed: bool = True, note: object = None
+    ) -> None:
+        super().__init__(daemon=True)
+        self.inside = threading.Event()
+        self.over = threading.Event()
+        self.error: BaseException | None = None
+        self.place = Place(driver, *(keys or (KEY,)))
+        self.found: object = None
+        self._changed = changed
+        self._note = note
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with self.place as place:
+                self.found = place.note
+                self.inside.set()
+                assert self.over.wait(SOON)
+                place.changed, place.note = self._changed, self._note
+                if self.error is not None:
+                    raise self.error  # noqa: TRY301  as the caller's own function would
+        except BaseException as error:  # noqa: BLE001  the test looks at it
+            self.error = error
+
+    def end(self) -> None:
+        self.over.set()
+        self.join(SOON)
+        assert not self.is_alive()
+
+
+def lined_up(driver: Driver, count: int) -> list[Caller]:
+    """One caller at work, and the others behind it in their order."""
+    callers = []
+    for number in range(count):
+        callers.append(Caller(driver))
+        until(lambda number=number: waiting(driver) == number)
+    assert callers[0].inside.wait(SOON)
+    return callers
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_callers_go_on_one_at_a_time_in_the_order_of_their_calls(driver: Driver) -> None:
+    callers = lined_up(driver, 5)
+
+    for place, caller in enumerate(callers):
+        assert caller.inside.wait(SOON)
+        assert [each.inside.is_set() for each in callers] == [True] * (place + 1) + [False] * (4 - place)
+        caller.end()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_callers_on_other_keys_and_other_tables_do_not_wait(driver: Driver) -> None:
+    with Place(driver, KEY):
+        for keys in ((OTHER,), (("archive", "Cart-1"),)):
+            caller = Caller(driver, *keys)
+            assert caller.inside.wait(SOON)
+            caller.end()
+        elsewhere = Caller(Driver(execute=lambda _: Done(), meter=Meter()))
+        assert elsewhere.inside.wait(SOON)
+        elsewhere.end()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_a_caller_that_fails_or_is_interrupted_at_work_lets_the_next_one_in(driver: Driver) -> None:
+    first, second, third = lined_up(driver, 3)
+    first.error = ValueError("sold out")
+    second.error = KeyboardInterrupt()
+
+    first.end()
+    assert second.inside.wait(SOON)
+    second.end()
+    assert third.inside.wait(SOON)
+    third.end()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_after_callers_that_change_nothing_twice_as_many_go_on_together_until_one_writes(
+    driver: Driver,
+) -> None:
+    callers = lined_up(driver, 12)
+
+    def inside() -> int:
+        return sum(caller.inside.is_set() and caller.is_alive() for caller in callers)
+
+    callers[0]._changed = False  # noqa: SLF001  it is asked for at the end
+    callers[0].end()
+    until(lambda: inside() == 2)
+    callers[1]._changed = False  # noqa: SLF001  as above
+    callers[1].end()
+    until(lambda: inside() == 4)
+    for left, caller in zip((3, 2, 1, 1, 1, 1, 1, 1, 1, 0), callers[2:], strict=True):
+        assert caller.inside.wait(SOON)
+        caller.end()
+        until(lambda left=left: inside() == left)
+
+
+def test_a_caller_that_is_stuck_is_passed_and_disturbs_nobody_when_it_leaves(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 0.05)
+    stuck, second, third = lined_up(driver, 3)
+    assert second.inside.wait(SOON)
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+    fourth = Caller(driver)
+
+    stuck.end()
+    time.sleep(0.02)
+
+    assert not fourth.inside.is_set()
+    second.end()
+    third.end()
+    fourth.end()
+
+
+def test_callers_behind_one_that_makes_progress_do_not_take_it_for_stuck(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 0.5)
+    most, inside, lock = 0, 0, threading.Lock()
+
+    def work(_: int) -> None:
+        nonlocal most, inside
+        with Place(driver, KEY) as place:
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            time.sleep(0.1)
+            with lock:
+                inside -= 1
+            place.changed = True
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, range(12)))
+
+    assert most == 1
+
+
+@pytest.mark.usefixtures("never_stuck")
+@pytest.mark.parametrize("limit", ["deadline", "patience"])
+def test_a_caller_whose_time_is_over_goes_on_without_a_turn(driver: Driver, limit: str) -> None:
+    hurried = driver.within(0.05) if limit == "deadline" else replace(driver, patience=Patience(seconds=0.05))
+    with Place(driver, KEY):
+        began = time.monotonic()
+        caller = Caller(hurried)
+        assert caller.inside.wait(SOON)
+        assert 0.04 < time.monotonic() - began < SOON
+        behind = Caller(driver)
+        until(lambda: waiting(driver) == 1)
+        caller.end()
+        assert not behind.inside.is_set()
+    assert behind.inside.wait(SOON)
+    behind.end()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_a_caller_whose_deadline_has_passed_does_not_wait_at_all(driver: Driver) -> None:
+    late = replace(driver, deadline=driver.clock() - 1)
+    with Place(driver, KEY):
+        caller = Caller(late)
+        assert caller.inside.wait(SOON)
+        caller.end()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_a_call_within_a_call_waits_for_nobody(driver: Driver) -> None:
+    """Each waits for the other otherwise: the one at work on a key calls on the key of the other, or on its own."""
+    both = threading.Barrier(2)
+
+    def work(mine: tuple[str, ...], other: tuple[str, ...]) -> None:
+        with Place(driver, mine):
+            both.wait(SOON)
+            with Place(driver, other), Place(driver, mine), Place(driver, mine, other):
+                both.wait(SOON)
+
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(work, KEY, OTHER), pool.submit(work, OTHER, KEY)]
+        assert not wait(calls, SOON).not_done
+        for call in calls:
+            call.result()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_a_copied_context_waits_again_once_the_call_that_it_was_copied_in_is_over(driver: Driver) -> None:
+    with Place(driver, KEY):
+        copied = contextvars.copy_context()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(copied.run, lambda: Place(driver, KEY).__enter__()).result(SOON)
+    outside = Caller(driver)
+    assert outside.inside.wait(SOON)
+    entered = threading.Event()
+
+    def call() -> None:
+        with Place(driver, KEY):
+            entered.set()
+
+    thread = threading.Thread(target=copied.run, args=(call,), daemon=True)
+    thread.start()
+    until(lambda: waiting(driver) == 1)
+    assert not entered.is_set()
+    outside.end()
+    thread.join(SOON)
+    assert entered.is_set()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_places_in_several_queues_are_taken_in_one_order(driver: Driver) -> None:
+    def work(turn: int) -> None:
+        with Place(driver, *((KEY, OTHER) if turn % 2 else (OTHER, KEY, OTHER))) as place:
+            time.sleep(0.001)
+            place.changed = True
+
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(work, turn) for turn in range(40)]
+        assert not wait(calls, SOON).not_done
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_the_next_caller_gets_what_the_last_one_has_left(driver: Driver) -> None:
+    first, second = Caller(driver, note="token"), Caller(driver)
+    until(lambda: waiting(driver) == 1)
+    assert first.inside.wait(SOON)
+    first.end()
+    assert second.inside.wait(SOON)
+    assert second.found == "token"
+    second.end()
+    with Place(driver, KEY) as place:
+        assert place.note is None, "nobody has waited for it"
+
+
+def test_an_interrupt_while_a_caller_waits_leaves_its_place(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002  of the protocol
+            raise KeyboardInterrupt
+
+    with Place(driver, KEY):
+        monkeypatch.setattr(queueing, "turn", Interrupted)
+        caller = Caller(driver)
+        caller.join(SOON)
+        assert isinstance(caller.error, KeyboardInterrupt)
+        assert not waiting(driver)
+
+
+def test_an_interrupt_that_comes_with_the_turn_lets_the_next_one_in(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            super().wait(timeout)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+    first = Caller(driver)
+    assert first.inside.wait(SOON)
+    with monkeypatch.context() as patch:
+        patch.setattr(queueing, "turn", Late)
+        second = Caller(driver)
+        until(lambda: waiting(driver) == 1)
+    third = Caller(driver)
+    until(lambda: waiting(driver) == 2)
+    first.end()
+    assert third.inside.wait(SOON)
+    assert isinstance(second.error, KeyboardInterrupt)
+    third.end()
+
+
+def test_tasks_of_a_loop_take_turns_and_a_cancelled_one_leaves_its_place(driver: Driver) -> None:
+    async def main() -> list[str]:
+        log: list[str] = []
+        first_may_end = asyncio.Event()
+
+        def work(name: str) -> None:
+            from epochal.aio.bridge import wait as wait_for  # noqa: PLC0415  its name is taken
+
+            with Place(driver, KEY) as place:
+                log.append(f"{name} begins")
+                wait_for(first_may_end.wait() if name == "first" else asyncio.sleep(0))
+                log.append(f"{name} ends")
+                place.changed = True
+
+        tasks = [asyncio.create_task(run(work, name)) for name in ("first", "second", "third", "fourth")]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        tasks[2].cancel()
+        first_may_end.set()
+        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), SOON)
+        assert tasks[2].cancelled()
+        return log
+
+    names = ("first", "second", "fourth")
+    assert asyncio.run(main()) == [f"{name} {what}" for name in names for what in ("begins", "ends")]
+
+
+def test_threads_and_tasks_do_not_wait_for_each_other(driver: Driver) -> None:
+    def work() -> str:
+        with Place(driver, KEY):
+            return "done"
+
+    async def main() -> str:
+        return await asyncio.wait_for(run(work), SOON)
+
+    with Place(driver, KEY), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(contextvars.Context().run, asyncio.run, main()).result(SOON) == "done"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_process_does_not_wait_for_its_parents_threads(driver: Driver) -> None:
+    receives, sends = Pipe(duplex=False)
+
+    def child() -> None:
+        with Place(driver, KEY):
+            sends.send("done")
+
+    other = Caller(driver)
+    assert other.inside.wait(SOON)
+    process = get_context("fork").Process(target=child)
+    process.start()
+    assert receives.poll(SOON)
+    process.join(SOON)
+    other.end()
+
+
+def test_what_nobody_has_waited_for_is_freed(driver: Driver) -> None:
+    class Note:
+        pass
+
+    note = Note()
+    freed = weakref.ref(note)
+    with Place(driver, KEY) as place:
+        place.note, place.changed = note, True
+    del note, place
+    gc.collect()
+    assert freed() is None
+
+
+def test_many_callers_on_many_keys_neither_wait_for_ever_nor_leave_anything(driver: Driver) -> None:
+    def work(number: int) -> int:
+        with Place(driver, ("streams", f"Cart-{number % 7}")) as place:
+            place.changed = bool(number % 3)
+            return number
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(work, range(3_000))) == sum(range(3_000))
