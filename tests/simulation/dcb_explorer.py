@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from epochal.contrib.sekiban import append, reading
-from epochal.contrib.sekiban.append import Stamp, TaggedBatch
 from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
+from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch
 from epochal.layout import queries
 from epochal.layout.queries import Condition, fence
 from epochal.model.events import Event

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from epochal.contrib.sekiban.append import tags_of
 from epochal.contrib.sekiban.items import read_event
+from epochal.contrib.sekiban.transaction import tags_of
 from epochal.layout.queries import fence_after
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.sekiban import append, entries, reading
+from epochal.contrib.sekiban import append, entries, reading, transaction
 from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban import store as dcb_events
-from epochal.contrib.sekiban.append import Planned, TaggedBatch, plan
 from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.transaction import Planned, TaggedBatch, plan
 from epochal.layout import queries
 from epochal.layout.queries import Condition, Fence, fence
 from epochal.model.events import Event, Recorded
@@ -89,14 +89,14 @@ def the_head_of_one_of_the_tags_is_forgotten(patch: Patch) -> None:
 
 @mutant("lacks its head|Present|violated")
 def type_heads_are_not_moved(patch: Patch) -> None:
-    tags_of = append.tags_of
+    tags_of = transaction.tags_of
 
     def without(event: Event, *, type_heads: bool) -> tuple[str, ...]:
         del type_heads
         return tags_of(event, type_heads=False)
 
     patch.setattr(append, "tags_of", without)
-    patch.setattr(append, "tags_of", without)
+    patch.setattr(transaction, "tags_of", without)
 
 
 @mutant("violated|position and events differ")
@@ -171,19 +171,19 @@ def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
 
 @mutant("do not increase|order|a gap|its entries do not")
 def an_id_is_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(append, "later_than", lambda proposed, *_: proposed)
+    patch.setattr(transaction, "later_than", lambda proposed, *_: proposed)
 
 
 @mutant("do not increase|order|a gap|its entries do not")
 def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
-    recorded = append._recorded  # noqa: SLF001  # where ids are chosen
+    recorded = transaction._recorded  # noqa: SLF001  # where ids are chosen
 
     def by_one(site: TagSite, batch: TaggedBatch, heads: Heads) -> Iterator[Recorded]:
         of_first = min(heads, default="")
         known = {tag: replace(reached, last="0" * 30) for tag, reached in heads.items() if tag != of_first}
         return recorded(site, batch, {**heads, **known})
 
-    patch.setattr(append, "_recorded", by_one)
+    patch.setattr(transaction, "_recorded", by_one)
 
 
 @mutant("another query was accepted|violated")

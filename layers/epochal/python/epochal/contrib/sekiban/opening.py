@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from epochal.contrib.sekiban import INLINE_BYTES, PREFIX
-from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
+from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.history_parts import parts_of
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
 from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
+from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch, recorded
 from epochal.dynamo.stores import HERE, Place
 from epochal.dynamo.table_kinds import distinct
 from epochal.lazy_dataclasses import dataclass, replace

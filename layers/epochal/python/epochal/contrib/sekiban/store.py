@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from epochal.contrib.sekiban import SekibanOptions
-from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append
+from epochal.contrib.sekiban.append import append
 from epochal.contrib.sekiban.entries import events_by_id
 from epochal.contrib.sekiban.items import RecordedTaggedEvent, TaggedEvent, TagSite, read_event, tag_site_of
 from epochal.contrib.sekiban.reading import DcbReads, read_heads, settled_events
+from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.queries import Condition, Fence
