@@ -26,8 +26,10 @@ from greenlet import getcurrent, greenlet
 from bench.corpus import Kind, body
 from bench.report import Report
 from bench.workloads import CODEC, DECIDER, counting
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing, StateCodec, every
-from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.snapshot_policies import every
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from bench.report import Report
 from epochal.contrib.equinox.port import tips_source
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import HEAD, JournalSite, KeyResolver
-from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.port import dcb_source

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from epochal.contrib.event_store_adapter.event_pages import page
+from epochal.contrib.event_store_adapter.ids import AggregateTypes, aggregate_id
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, JournalSite, KeyResolver
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateTypes, Lock, aggregate_id
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, page
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Execute, Scan

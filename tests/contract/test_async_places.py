@@ -28,8 +28,9 @@ from epochal.aio.stores import (
     AsyncTaggedEvents,
 )
 from epochal.contrib.event_store_adapter import AsyncAggregates, open_aggregates
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
-from epochal.contrib.event_store_adapter.store import AggregateAppended
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS

@@ -15,9 +15,11 @@ from epochal.care.quarantined import PoisonRecords
 from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter

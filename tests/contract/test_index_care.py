@@ -17,8 +17,9 @@ from epochal.care.status import standings
 from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents

@@ -19,8 +19,10 @@ import pytest
 from epochal import NO_STREAM, ConflictError, Event, StreamAppend
 from epochal.aio.stores import AsyncDeciders, AsyncPlace, AsyncStreams
 from epochal.aio.stores import handle_all as async_handle_all
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.event_store_adapter.store import opened as aggregates_of
 from epochal.contrib.local.endpoint import Endpoint

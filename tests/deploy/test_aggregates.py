@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.items import HEAD, site_of
-from epochal.contrib.event_store_adapter.model import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.dynamo.interpreter import interpreter

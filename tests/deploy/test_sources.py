@@ -8,9 +8,10 @@ from itertools import count
 
 import pytest
 
-from epochal.contrib.event_store_adapter.append import Retention
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, site_of, write_event
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.retention import Retention
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.local.deploy import LocalDeployment
 from epochal.contrib.sekiban.items import tag_site_of

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from epochal.contrib.equinox.streams import Tips
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import site_of
-from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban.items import tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents

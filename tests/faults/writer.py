@@ -19,8 +19,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.contrib.event_store_adapter.store import AggregateAppended
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.errors import Unavailable
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem

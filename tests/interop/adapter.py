@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
 
 
 class OptimisticLock(Exception):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from epochal.contrib.event_store_adapter.ids import AggregateTypes
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, JournalSite, KeyResolver
-from epochal.contrib.event_store_adapter.model import AggregateTypes
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
 from epochal.store.driver import Driver, Meter

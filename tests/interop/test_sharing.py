@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.event_store_adapter.copies import AggregateSource
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.model.versions import NO_STREAM
 from epochal.testing.stores import memory_streams

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.ids import AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, AggregateTypes
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.contrib.event_store_adapter.port import journal_source
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.contrib.sekiban.port import dcb_source

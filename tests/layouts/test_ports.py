@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from epochal.contrib.equinox.streams import tips_of
+from epochal.contrib.event_store_adapter.ids import aggregate_id
 from epochal.contrib.event_store_adapter.items import KeyResolver, write_copy
-from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
 from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.contrib.sekiban.items import Keys, write_head
 from epochal.contrib.sekiban.store import dcb_of

@@ -10,8 +10,10 @@ import pytest
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
-from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.states import StoredState

@@ -13,8 +13,9 @@ import pytest
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
-from epochal.contrib.event_store_adapter.deciders import json_state
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.state_codecs import json_state
 from epochal.contrib.event_store_adapter.store import number_in
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.listings import TagListings

@@ -15,7 +15,7 @@ import pytest
 from epochal import AtVersion, Event, Query, QueryItem, Unfold, lambda_handler, reaction
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
-from epochal.contrib.event_store_adapter.model import AggregateTypes
+from epochal.contrib.event_store_adapter.ids import AggregateTypes
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
 from epochal.layout.tables import store_tables

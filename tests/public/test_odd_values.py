@@ -17,10 +17,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from epochal.contrib.event_store_adapter.append import Retention
-from epochal.contrib.event_store_adapter.deciders import by_size, every
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, Lock, aggregate_id
-from epochal.contrib.event_store_adapter.store import page as aggregate_page
+from epochal.contrib.event_store_adapter.event_pages import page as aggregate_page
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
+from epochal.contrib.event_store_adapter.retention import Retention
+from epochal.contrib.event_store_adapter.snapshot_policies import by_size, every
 from epochal.contrib.sekiban import memory_projection_states
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings

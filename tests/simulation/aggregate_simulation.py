@@ -10,15 +10,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from epochal.contrib.event_store_adapter.append import Retention
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, is_head, read_event
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, ExpectedLock, Lock
-from epochal.contrib.event_store_adapter.store import (
-    AggregateAppended,
-    AggregateConflict,
-    AggregateStore,
-    Replay,
-)
+from epochal.contrib.event_store_adapter.model import AggregateEvent, ExpectedLock, Lock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict, Replay
+from epochal.contrib.event_store_adapter.retention import Retention
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
 from epochal.plan.ops import Execute, Op, Query, Reply

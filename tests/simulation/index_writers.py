@@ -18,9 +18,11 @@ import pytest
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import tips_source
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.contrib.event_store_adapter.port import journal_source
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.layout.changes import Change

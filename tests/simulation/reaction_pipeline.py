@@ -21,8 +21,9 @@ from aws_lambda_powertools import Logger
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of

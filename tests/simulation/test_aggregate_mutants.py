@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter import append, reading
-from epochal.contrib.event_store_adapter.append import AggregateBatch, Base
+from epochal.contrib.event_store_adapter import append, reading, retention
+from epochal.contrib.event_store_adapter import transaction as plans
 from epochal.contrib.event_store_adapter.items import AggregateHead, JournalSite
 from epochal.contrib.event_store_adapter.reading import last_number
+from epochal.contrib.event_store_adapter.transaction import AggregateBatch, Base
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Refusal, Steps, Transact
 from epochal.plan.values import number
@@ -30,7 +31,7 @@ mutant = MUTANTS.add
 
 def rewriting(patch: Patch, change: Callable[[int, Any], Any]) -> None:
     """Appends send other writes than planned; the first is the head's."""
-    transaction = append.transaction
+    transaction = plans.transaction
 
     def planned(*given: Any) -> Transact:
         right = transaction(*given)
@@ -48,7 +49,7 @@ def the_head_is_written_whatever_it_is(patch: Patch) -> None:
 def events_are_put_whatever_is_there(patch: Patch) -> None:
     rewriting(patch, lambda at, write: replace(write, condition=None) if at else write)
     patch.setattr(
-        append, "unchanged", lambda base: equals("seq_nr", number(0)) if base.lock else Absent("pkey")
+        plans, "unchanged", lambda base: equals("seq_nr", number(0)) if base.lock else Absent("pkey")
     )
 
 
@@ -100,7 +101,7 @@ def the_search_for_the_last_number_goes_too_far(patch: Patch) -> None:
 @mutant()
 def several_events_are_several_transactions(patch: Patch) -> None:
     """The first alone is written with the head, the rest is left for a step that a death forestalls."""
-    transaction = append.transaction
+    transaction = plans.transaction
 
     def first(*given: Any) -> Transact:
         right = transaction(*given)
@@ -131,13 +132,13 @@ def an_event_in_the_way_of_the_head_that_was_read_before_it_means_torn_tables(pa
 
 @mutant()
 def retention_counts_from_the_oldest_copy(patch: Patch) -> None:
-    right = append._newest_first  # noqa: SLF001  # what reads the copies
-    patch.setattr(append, "_newest_first", lambda *given: replace(right(*given), forward=True))
+    right = retention._newest_first  # noqa: SLF001  # what reads the copies
+    patch.setattr(retention, "_newest_first", lambda *given: replace(right(*given), forward=True))
 
 
 @mutant()
 def a_key_is_not_part_of_its_append(patch: Patch) -> None:
-    transaction = append.transaction
+    transaction = plans.transaction
 
     def unrecorded(site: JournalSite, batch: AggregateBatch, base: Base) -> Transact:
         return transaction(site, replace(batch, key=None), base)
@@ -147,8 +148,8 @@ def a_key_is_not_part_of_its_append(patch: Patch) -> None:
 
 @mutant()
 def a_key_is_put_over_another(patch: Patch) -> None:
-    record = append._key_record  # noqa: SLF001  # what makes the record
-    patch.setattr(append, "_key_record", lambda *given: replace(record(*given), condition=None))
+    record = plans._key_record  # noqa: SLF001  # what makes the record
+    patch.setattr(plans, "_key_record", lambda *given: replace(record(*given), condition=None))
 
 
 @mutant("a repeated key is in conflict")
@@ -162,9 +163,9 @@ def a_conflict_is_told_before_a_key_is_looked_for(patch: Patch) -> None:
 
 @mutant("answered for other contents")
 def a_keys_contents_are_not_looked_at(patch: Patch) -> None:
-    of = append.IdempotencyKey.of
+    of = plans.IdempotencyKey.of
     patch.setattr(
-        append.IdempotencyKey, "of", lambda aggregate, key, _contents, now: of(aggregate, key, b"", now)
+        plans.IdempotencyKey, "of", lambda aggregate, key, _contents, now: of(aggregate, key, b"", now)
     )
 
 

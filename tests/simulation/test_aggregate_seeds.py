@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.outcomes import AggregateConflict
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.plan.ops import BatchGet, Op, Reply
 from epochal.store.driver import Driver, Meter
 from tests.layouts.stores import persist_elsewhere

@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox.port import TIPS
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, every, json_state
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.snapshot_policies import every
+from epochal.contrib.event_store_adapter.state_codecs import json_state
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import json_codec

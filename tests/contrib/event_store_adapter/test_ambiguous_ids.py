@@ -8,13 +8,9 @@ import pytest
 
 from epochal.care.quarantined import PoisonRecords
 from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.ids import AggregateId, AggregateTypes, aggregate_id
 from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
-from epochal.contrib.event_store_adapter.model import (
-    AggregateEvent,
-    AggregateId,
-    AggregateTypes,
-    aggregate_id,
-)
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter.deciders import (
-    AggregateDeciders,
-    StateCodec,
-    every,
-    json_state,
-)
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.snapshot_policies import every
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec, json_state
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.plan.ops import Delete
 from tests.contrib.event_store_adapter.world import ALICE, World, site

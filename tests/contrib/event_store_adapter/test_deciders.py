@@ -9,16 +9,10 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter.deciders import (
-    ONE_BATCH,
-    AggregateDeciders,
-    Policy,
-    Since,
-    by_size,
-    every,
-    json_state,
-)
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
+from epochal.contrib.event_store_adapter.snapshot_policies import ONE_BATCH, Policy, Since, by_size, every
+from epochal.contrib.event_store_adapter.state_codecs import json_state
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.deciders.on_streams import Decider
 from epochal.errors import Contended, CorruptData, InvalidInput, UnknownType

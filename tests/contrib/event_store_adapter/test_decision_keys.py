@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter.deciders import ONE_BATCH, AggregateTransacted, Policy, every
+from epochal.contrib.event_store_adapter.deciders import AggregateTransacted
+from epochal.contrib.event_store_adapter.snapshot_policies import ONE_BATCH, Policy, every
 from epochal.errors import InvalidInput
 from epochal.model.versions import STREAM_EXISTS
 from tests.contrib.event_store_adapter.test_deciders import Added, Overdrawn, Sum, Sums, add, sums

@@ -6,7 +6,8 @@ import pytest
 
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.contrib.event_store_adapter.model import Lock
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData
 from epochal.model.versions import ANY, NO_STREAM, AtVersion
 from epochal.plan.ops import Delete, Done, Get, Op, Put, Reply

@@ -9,15 +9,9 @@ import sys
 
 import pytest
 
-from epochal.contrib.event_store_adapter.items import (
-    HASHES,
-    KeyResolver,
-    fnv_1a,
-    hash_of,
-    java_size,
-    siphash_1_3,
-)
-from epochal.contrib.event_store_adapter.model import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.hashes import HASHES, fnv_1a, hash_of, java_size, siphash_1_3
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.items import KeyResolver
 from epochal.errors import InvalidInput
 
 VALUE = "01H42K4ABWQ5V2XQEP3A48VE0Z"

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.contrib.event_store_adapter.items import KeyResolver, times_31
-from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes, aggregate_id
+from epochal.contrib.event_store_adapter.hashes import times_31
+from epochal.contrib.event_store_adapter.ids import AggregateId, AggregateTypes, aggregate_id
+from epochal.contrib.event_store_adapter.items import KeyResolver
 from epochal.errors import InvalidInput
 
 

@@ -7,9 +7,11 @@ from itertools import product
 
 import pytest
 
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, ExpectedLock
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent, ExpectedLock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
 from epochal.contrib.event_store_adapter.port import appended, end
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
 from epochal.plan.ops import Op, Put, Reply, Transact

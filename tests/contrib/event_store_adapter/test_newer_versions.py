@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import pytest
 
+from epochal.contrib.event_store_adapter.event_pages import page, walk
+from epochal.contrib.event_store_adapter.ids import aggregate_id
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, read_event, read_head, site_of
-from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
 from epochal.contrib.event_store_adapter.port import journal_source
-from epochal.contrib.event_store_adapter.store import AggregateStore, page, walk
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, WrongTable
 from epochal.plan.ops import Put
 from epochal.plan.tables import KeyAttribute, TableSpec

@@ -9,8 +9,10 @@ import json
 import pytest
 
 from epochal.contrib.event_store_adapter import LIBRARIES, PAYLOADS
-from epochal.contrib.event_store_adapter.items import HASHES, site_of
-from epochal.contrib.event_store_adapter.model import SERIALIZERS, aggregate_id
+from epochal.contrib.event_store_adapter.hashes import HASHES
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.items import site_of
+from epochal.contrib.event_store_adapter.serializers import SERIALIZERS
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.feed.indexer import Indexer, sources_of

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
+from epochal.contrib.event_store_adapter.event_pages import page, walk
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.contrib.event_store_adapter.reading import last_number
-from epochal.contrib.event_store_adapter.store import AggregateAppended, page, walk
 from epochal.errors import CorruptData, InvalidInput
 from epochal.plan.ops import Delete, Items, Op, Query, Reply, Together, TransactGet
 from epochal.plan.values import number

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.event_store_adapter.append import Retention
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
+from epochal.contrib.event_store_adapter.retention import Retention
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput, Unavailable
 from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply

@@ -7,16 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.event_store_adapter.append import Retention
-from epochal.contrib.event_store_adapter.items import KeyResolver, hash_of
-from epochal.contrib.event_store_adapter.model import (
-    SERIALIZERS,
-    AggregateEvent,
-    Lock,
-    aggregate_id,
-    serializer_of,
-)
+from epochal.contrib.event_store_adapter.hashes import hash_of
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.items import KeyResolver
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
 from epochal.contrib.event_store_adapter.port import heal_journal, stored
+from epochal.contrib.event_store_adapter.retention import Retention
+from epochal.contrib.event_store_adapter.serializers import SERIALIZERS, serializer_of
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.healing import Gap

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from epochal.contrib.event_store_adapter.model import Lock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
 from epochal.contrib.event_store_adapter.port import appended
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict
 from epochal.errors import CorruptData
 from epochal.layout.changes import Span, Touched
 from epochal.plan.conditions import equals

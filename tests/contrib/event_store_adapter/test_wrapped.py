@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.contrib.event_store_adapter.model import MAX_DEPTH, unwrap, wrap
+from epochal.contrib.event_store_adapter.serializers import MAX_DEPTH, unwrap, wrap
 from epochal.errors import CorruptData, InvalidInput
 
 

@@ -6,14 +6,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from epochal.contrib.event_store_adapter.append import Retention
+from epochal.contrib.event_store_adapter.ids import AggregateId, AggregateTypes, aggregate_id
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, JournalSite, KeyResolver
-from epochal.contrib.event_store_adapter.model import (
-    AggregateEvent,
-    AggregateId,
-    AggregateTypes,
-    aggregate_id,
-)
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.retention import Retention
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply, Transact

@@ -30,7 +30,7 @@ from epochal import (
 from epochal.aio.stores import AsyncStreams
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEvent, aggregate_id
-from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.otel import tracing as otel
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import handle_all

@@ -23,9 +23,10 @@ from epochal.aio.bridge import each, run, wait
 from epochal.aio.stores import AsyncDecisions, AsyncFeed, AsyncPlace, AsyncReadModel, AsyncReadModels
 from epochal.contrib.event_store_adapter import open_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
-from epochal.contrib.event_store_adapter.deciders import StateCodec
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
-from epochal.contrib.event_store_adapter.store import AggregateAppended
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Reply

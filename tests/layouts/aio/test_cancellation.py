@@ -44,7 +44,8 @@ from epochal.aio.stores import (
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregates
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.subjects.aio import AsyncSubjects

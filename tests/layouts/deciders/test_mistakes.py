@@ -13,7 +13,8 @@ import pytest
 
 from epochal import AtVersion, Event
 from epochal.contrib.event_store_adapter import aggregate_id, memory_aggregates
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.state_codecs import json_state
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders

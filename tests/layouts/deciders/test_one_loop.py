@@ -11,7 +11,7 @@ import pytest
 
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id
-from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders, handle_all

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from epochal.contrib.event_store_adapter import memory_aggregates
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state
-from epochal.contrib.event_store_adapter.model import aggregate_id
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.state_codecs import json_state
 from epochal.contrib.subjects.sealing import sealed_codec
 from epochal.contrib.subjects.testing import memory_subjects
 from epochal.contrib.timers.stores import timers_of

@@ -10,7 +10,8 @@ import pydantic
 import pytest
 
 from epochal.codec import json
-from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.deciders.upcasting import upcast
 from epochal.errors import CorruptData, InvalidInput, UnknownType

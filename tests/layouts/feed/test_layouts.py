@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from epochal.care.mender import Mender
-from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.feed.reader import FeedReader

@@ -8,7 +8,8 @@ from itertools import product
 
 import pytest
 
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.errors import InvalidInput
 from epochal.feed.page_filling import FEWEST, MOST, PageBounds
 from epochal.feed.results import FeedItem, FeedPage

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.errors import InvalidInput
 from epochal.feed.indexer import Indexer, sources_of
 from epochal.feed.stream_records import Record

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
-from epochal.contrib.event_store_adapter.model import aggregate_id
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.deciders.access import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_queries import Decisions

@@ -15,7 +15,7 @@ from epochal.aio.stores import AsyncStreams
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id, memory_aggregates
-from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loop import WithAlso

@@ -13,8 +13,10 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter import memory_aggregates
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
-from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateConflict
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deciders.on_queries import Decisions

@@ -25,7 +25,8 @@ from epochal import (
 )
 from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox.port import ARCHIVE
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import handle_all
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable

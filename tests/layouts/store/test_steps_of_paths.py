@@ -12,7 +12,8 @@ from epochal import Event, StreamAppend
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter import store as aggregates
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput

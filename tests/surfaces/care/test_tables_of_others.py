@@ -12,7 +12,8 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.ids import aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.feed.results import FeedPage
 from epochal.feed.waiting import LONGEST_POLL
 from epochal.http.feed import again

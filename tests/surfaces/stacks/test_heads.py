@@ -12,11 +12,12 @@ from epochal.cdk.parts.head_filters import heads_of
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import appended as appended_to_stream
 from epochal.contrib.equinox.port import tips_source
-from epochal.contrib.event_store_adapter.append import AggregateBatch, Base, transaction
+from epochal.contrib.event_store_adapter.ids import aggregate_id
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, JournalSite, KeyResolver, write_copy
-from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
+from epochal.contrib.event_store_adapter.model import Lock
 from epochal.contrib.event_store_adapter.port import appended as appended_to_aggregate
 from epochal.contrib.event_store_adapter.port import journal_source
+from epochal.contrib.event_store_adapter.transaction import AggregateBatch, Base, transaction
 from epochal.contrib.sekiban.items import Keys, TagSite, write_entry, write_head
 from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source

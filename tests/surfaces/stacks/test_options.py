@@ -13,8 +13,8 @@ from epochal.cdk.stages import RULES
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import open_aggregates
-from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.items import KeyResolver
+from epochal.contrib.event_store_adapter.retention import Retention
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.items import TagSite

@@ -16,12 +16,14 @@ import pytest
 
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
+from epochal.contrib.event_store_adapter.event_pages import page
 from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.ids import aggregate_id
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
-from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.port import heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
-from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, page
+from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.contrib.sekiban import INLINE_BYTES
 from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS, tag_site_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.event_store_adapter.ids import aggregate_id
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
-from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.plan.ops import Execute, Op, Put, Reply
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Answer, Api, losing_one_answer

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from epochal import Event
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.transfer.importing import commands as importing
 from epochal.errors import EpochalError
 from epochal.settings import Settings

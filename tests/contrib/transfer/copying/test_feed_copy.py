@@ -11,7 +11,8 @@ import pytest
 from epochal import NO_STREAM
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.copies import AggregateSource
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.transfer.copying import feed_copy
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource

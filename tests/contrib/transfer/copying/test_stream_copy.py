@@ -15,7 +15,8 @@ from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.copies import AggregateSource
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.timers.stores import timers_of
 from epochal.contrib.transfer.copying import stream_copy
 from epochal.contrib.transfer.copying.stream_copy import Original, StreamCopier, StreamSource

@@ -8,9 +8,13 @@ FORMATS §2 has the bytes. The rules in short:
 - Events are numbered from 1 without holes, and never change.
 - The original libraries share the tables. What they do not write, we do without (`head_version` tells who wrote last).
 
-    model, items        ids and events, and how payloads hold them; what is stored
-    append, reading     plans
-    store, deciders     what users call
+    ids, model          ids of aggregates; their events and snapshots
+    hashes, items       how keys are made; what is stored
+    serializers         how payloads hold events and snapshots
+    append, transaction plans of an append
+    reading, retention  plans of reads, and of retiring copies of snapshots
+    store, event_pages  what users call
+    deciders            deciders on aggregates, with snapshot_policies and state_codecs
     port, history       what the feed and a deployment need
     http, commands, aio the service, the tools, asynchronous programs
     copies, proofs      what `epochal copy` and `epochal prove` need
@@ -31,44 +35,41 @@ from epochal.settings import EVENTS
 if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders as AsyncAggregateDeciders
     from epochal.contrib.event_store_adapter.aio import AsyncAggregates as AsyncAggregates
-    from epochal.contrib.event_store_adapter.append import Retention as Retention
     from epochal.contrib.event_store_adapter.deciders import AggregateDeciders as AggregateDeciders
     from epochal.contrib.event_store_adapter.deciders import AggregateTransacted as AggregateTransacted
     from epochal.contrib.event_store_adapter.deciders import Standing as Standing
-    from epochal.contrib.event_store_adapter.deciders import StateCodec as StateCodec
-    from epochal.contrib.event_store_adapter.deciders import by_size as by_size
-    from epochal.contrib.event_store_adapter.deciders import every as every
-    from epochal.contrib.event_store_adapter.deciders import json_state as json_state
+    from epochal.contrib.event_store_adapter.ids import AggregateId as AggregateId
+    from epochal.contrib.event_store_adapter.ids import AggregateTypes as AggregateTypes
+    from epochal.contrib.event_store_adapter.ids import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.model import AggregateEvent as AggregateEvent
-    from epochal.contrib.event_store_adapter.model import AggregateId as AggregateId
-    from epochal.contrib.event_store_adapter.model import AggregateTypes as AggregateTypes
     from epochal.contrib.event_store_adapter.model import Lock as Lock
-    from epochal.contrib.event_store_adapter.model import Serializer as Serializer
-    from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.opening import memory_aggregates as memory_aggregates
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
+    from epochal.contrib.event_store_adapter.outcomes import AggregateAppended as AggregateAppended
+    from epochal.contrib.event_store_adapter.outcomes import AggregateConflict as AggregateConflict
+    from epochal.contrib.event_store_adapter.retention import Retention as Retention
     from epochal.contrib.event_store_adapter.sealed_states import sealed_state as sealed_state
-    from epochal.contrib.event_store_adapter.store import AggregateAppended as AggregateAppended
-    from epochal.contrib.event_store_adapter.store import AggregateConflict as AggregateConflict
+    from epochal.contrib.event_store_adapter.serializers import Serializer as Serializer
+    from epochal.contrib.event_store_adapter.snapshot_policies import by_size as by_size
+    from epochal.contrib.event_store_adapter.snapshot_policies import every as every
+    from epochal.contrib.event_store_adapter.state_codecs import StateCodec as StateCodec
+    from epochal.contrib.event_store_adapter.state_codecs import json_state as json_state
     from epochal.contrib.event_store_adapter.store import AggregateStore as AggregateStore
 
 
 _NAMES: Final = {
     "aio": ("AsyncAggregateDeciders", "AsyncAggregates"),
-    "append": ("Retention",),
-    "deciders": (
-        "AggregateDeciders",
-        "AggregateTransacted",
-        "Standing",
-        "StateCodec",
-        "by_size",
-        "every",
-        "json_state",
-    ),
-    "model": ("AggregateEvent", "AggregateId", "AggregateTypes", "Lock", "Serializer", "aggregate_id"),
+    "deciders": ("AggregateDeciders", "AggregateTransacted", "Standing"),
+    "ids": ("AggregateId", "AggregateTypes", "aggregate_id"),
+    "model": ("AggregateEvent", "Lock"),
     "opening": ("memory_aggregates", "open_aggregates"),
+    "outcomes": ("AggregateAppended", "AggregateConflict"),
+    "retention": ("Retention",),
     "sealed_states": ("sealed_state",),
-    "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
+    "serializers": ("Serializer",),
+    "snapshot_policies": ("by_size", "every"),
+    "state_codecs": ("StateCodec", "json_state"),
+    "store": ("AggregateStore",),
 }
 
 __all__ = ["AdapterOptions", *chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import reads, writes
-from epochal.contrib.event_store_adapter.deciders import ONE_BATCH, AggregateDeciders, Policy, StateCodec
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.snapshot_policies import ONE_BATCH, Policy
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loop import ATTEMPTS
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from epochal.contrib.event_store_adapter.deciders import AggregateTransacted, Standing
-    from epochal.contrib.event_store_adapter.model import AggregateId
+    from epochal.contrib.event_store_adapter.ids import AggregateId
     from epochal.deciders.loop import Answer
 
 C = TypeVar("C")

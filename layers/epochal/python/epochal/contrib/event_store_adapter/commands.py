@@ -15,15 +15,11 @@ from epochal.cli import inputs, output
 from epochal.cli.inputs import must_be_named, there
 from epochal.cli.output import body_text
 from epochal.cli.target import OpenedStore, on_store
+from epochal.contrib.event_store_adapter.event_pages import walk
 from epochal.contrib.event_store_adapter.http import operations as shapes
-from epochal.contrib.event_store_adapter.model import (
-    AggregateEvent,
-    AggregateId,
-    ExpectedLock,
-    RecordedAggregateEvent,
-    aggregate_id,
-)
-from epochal.contrib.event_store_adapter.store import AggregateStore, opened, walk
+from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, ExpectedLock, RecordedAggregateEvent
+from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import parse_time
 from epochal.model.quantities import quantity

@@ -8,9 +8,7 @@
 The loop is that of `epochal.deciders.loop`. Under an idempotency key the key's record is looked for after each load,
 and is a write of the append's transaction: where it is there, it says which events the decision has.
 
-The first append always stores a snapshot. Afterwards a snapshot makes replays shorter; the events since it make them
-longer. The head that holds it is written by every append, and paid for whole, whatever the policy: so a snapshot is
-left out to save the work of making it, and what is sent.
+The first append always stores a snapshot, later ones by the policy.
 
 A snapshot says what it was made with: the class of the state and the version of the rules. One that was made with
 something else, or cannot be read, is not used. The state is made from all events, two requests more, and the next
@@ -23,184 +21,33 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
-from epochal.codec import json
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
-    AggregateId,
     AggregateSnapshot,
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.contrib.event_store_adapter.store import (
-    AggregateAppended,
-    AggregateConflict,
-    AggregateStore,
-    Replay,
-)
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict, Replay
+from epochal.contrib.event_store_adapter.snapshot_policies import ONE_BATCH, Policy, Since
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.codecs import EventCodec
-from epochal.deciders.fingerprints import fingerprint_of
-from epochal.deciders.loop import (
-    ATTEMPTS,
-    Answer,
-    Decision,
-    DecisionSource,
-    Earlier,
-    Moved,
-    decision_of,
-)
-from epochal.deciders.mismatch import Mismatch
+from epochal.deciders.loop import ATTEMPTS, Answer, Decision, DecisionSource, Earlier, Moved, decision_of
 from epochal.deciders.on_streams import NO_COMMAND, Decider, decision_function
-from epochal.deciders.snapshot_marks import (
-    NOT_READ,
-    UNMARKED,
-    UNREADABLE,
-    check_version,
-    remedy,
-    warn_once,
-)
-from epochal.deciders.type_hints import shape_of
+from epochal.deciders.snapshot_marks import NOT_READ, UNREADABLE, remedy, warn_once
 from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
-from epochal.model.kinds import must_be, must_be_text, must_be_whole
+from epochal.model.kinds import must_be_whole
 from epochal.model.plain_functions import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
-from epochal.plan.limits import BATCH_KEYS
 from epochal.store.driver import Driver
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
-
-
-# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
-@dataclass(frozen=True, kw_only=True)
-class StateCodec(Generic[S]):
-    """Encodes a state as UTF-8 JSON for a snapshot, and decodes it to an equal state.
-
-    Attributes:
-        encode: function from a state to UTF-8 JSON.
-        decode: function from UTF-8 JSON to the state; raises a `ValueError`, `TypeError`, `LookupError` or
-            `AttributeError` for what it cannot read: then the state is made from the events.
-        made_with: text of at most 64 bytes that changes with the form of the state, or with what the rules make of the
-            events. Snapshots that were made with another one are not used. If it is empty, all are used that `decode`
-            can read.
-        trust_unmarked: whether to use also snapshots that do not say what they were made with, as other libraries write
-            them.
-    """
-
-    encode: Callable[[S], bytes]
-    decode: Callable[[bytes], S]
-    made_with: str = ""
-    trust_unmarked: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse functions that are async or generators, and a malformed `made_with`."""
-        must_be_plain(self.encode, "encode")
-        must_be_plain(self.decode, "decode")
-        check_version(self.made_with, "made_with")
-        must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
-
-    def misfit(self, snapshot: AggregateSnapshot) -> str | None:
-        """Return why a snapshot is out of date, by what it was made with; None if it is not.
-
-        Args:
-            snapshot: snapshot as it was read.
-        """
-        if not self.made_with or snapshot.made_with == self.made_with:
-            return None
-        if snapshot.made_with:
-            return "its class, or the version of the rules, has changed since"
-        return None if self.trust_unmarked else UNMARKED
-
-
-@dataclass(frozen=True, kw_only=True)
-class Since(Generic[S]):
-    """What a policy decides by: the events since the last snapshot, and the state with the new ones.
-
-    Attributes:
-        state: state with the new events folded in.
-        events: number of events after the snapshot, the new ones included.
-        size: bytes of data of the events after the snapshot, the new ones included.
-    """
-
-    state: S
-    events: int
-    size: int
-
-
-Policy = Callable[[Since[Any]], bool]
-"""Function that says whether an append stores a snapshot."""
-
-
-def every(events: int) -> Policy:
-    """Make a policy that stores a snapshot after this many events since the last one; 1 for every append.
-
-    Args:
-        events: number of events, 1 or more.
-    """
-    must_be_whole(events, "events", 1)
-    return lambda since: since.events >= events
-
-
-ONE_BATCH: Final = every(BATCH_KEYS)
-"""Default policy: events after the snapshot can be read in one request, so that a replay is two requests."""
-
-
-def by_size(size: int) -> Policy:
-    """Make a policy that stores a snapshot once the events since the last one have this many bytes.
-
-    Args:
-        size: number of bytes, 1 or more.
-    """
-    must_be_whole(size, "size", 1)
-    return lambda since: since.size >= size
-
-
-def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False) -> StateCodec[S]:
-    """Make a codec that stores states of a dataclass as JSON objects.
-
-    `deciders.type_hints` lists what its fields may be. A snapshot is used as long as the class has the shape that the
-    snapshot was made with; otherwise the state is made from the events.
-
-    Args:
-        kind: class of the states.
-        version: version of the rules, at most 32 bytes. Change it if `evolve` or `initial` makes other states of the
-            same class: snapshots of another version are not used.
-        trust_unmarked: whether to use also snapshots that do not say what they were made with, as other libraries write
-            them, as long as there is no `version`.
-
-    Raises:
-        TypeError: a field whose type has no form in JSON.
-        InvalidInput: a version that is no short text.
-    """
-    shape = shape_of(kind)
-    must_be(str, version, "version", "text")
-    if version:
-        must_be_text(version, 32, "version")
-
-    def encode(state: S) -> bytes:
-        """Encode a state as JSON; raise `InvalidInput` naming a field that does not fit the class."""
-        try:
-            return json.dumps(shape.write(state))
-        except Mismatch as mismatch:
-            raise InvalidInput(f"snapshot.{mismatch.path}".rstrip("."), mismatch.rule) from None
-        except (ValueError, TypeError) as error:
-            raise InvalidInput("snapshot", str(error)) from error
-
-    def decode(data: bytes) -> S:
-        """Decode a state from JSON; raise `CorruptData` if it does not fit the class."""
-        try:
-            state: S = shape.read(json.loads(data))
-        except ValueError as error:
-            raise CorruptData(f"a snapshot of {kind.__name__}: {error}") from error
-        return state
-
-    made_with = " ".join(filter(None, (fingerprint_of(kind), version)))
-    return StateCodec(
-        encode=encode, decode=decode, made_with=made_with, trust_unmarked=trust_unmarked and not version
-    )
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from epochal.contrib.event_store_adapter.append import read
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import JournalEvent
-from epochal.contrib.event_store_adapter.model import AggregateId, RecordedAggregateEvent
+from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, run_on_tables

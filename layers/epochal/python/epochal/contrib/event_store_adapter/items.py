@@ -1,35 +1,19 @@
-"""What is stored of aggregates: tables, keys and items, as event-store-adapter's libraries have them (FORMATS §2). This
-outlives the code: a change of tables or items needs a migration, and with another hash an aggregate is looked for in
-another partition.
+"""Tables, keys and items of aggregates, as the libraries of event-store-adapter have them (FORMATS §2).
 
-    javascript     over the whole id: 31 * h + unit over UTF-16 units, in 32 bits, unsigned
-    rust           over the value: SipHash-1-3 of its bytes and one byte 0xff, the key all zeros (`DefaultHasher`)
-    go             over the value: FNV-1a in 64 bits
-    java           over the value: the size of `hashCode`, below zero for one of them; Kotlin and Scala likewise
-    php            over the value: CRC-32
-
-.NET's hash of a text is another one in every process, so nothing is found by it, not by .NET itself either.
+This outlives the code: a change of tables, keys or items needs a migration.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from epochal.contrib.event_store_adapter import LIBRARY, SHARDS, AdapterOptions
-from epochal.contrib.event_store_adapter.model import (
-    JAVASCRIPT,
-    UNDECLARED,
-    AggregateId,
-    AggregateTypes,
-    Hash,
-    Lock,
-    Serializer,
-    serializer_of,
-)
-from epochal.errors import CorruptData, InvalidInput
+from epochal.contrib.event_store_adapter import SHARDS, AdapterOptions
+from epochal.contrib.event_store_adapter.hashes import hash_of, javascript
+from epochal.contrib.event_store_adapter.ids import UNDECLARED, AggregateId, AggregateTypes, Hash
+from epochal.contrib.event_store_adapter.model import Lock
+from epochal.contrib.event_store_adapter.serializers import JAVASCRIPT, Serializer, serializer_of
+from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (
@@ -83,41 +67,6 @@ SNAPSHOT: Final = TableSpec(
 HEAD: Final = 0
 """Number of the head among an aggregate's snapshots."""
 
-_32: Final = 0xFFFF_FFFF
-
-
-def times_31(text: str) -> int:
-    """Hash a text as Java and JavaScript do: `h = 31 * h + unit` over UTF-16 units, 32 bits, unsigned."""
-    total = 0
-    units = text.encode("utf-16-le")
-    for low, high in zip(units[::2], units[1::2], strict=True):
-        total = (31 * total + (high << 8 | low)) & _32
-    return total
-
-
-def javascript(aggregate: AggregateId) -> int:
-    """Hash an aggregate's whole id as the JavaScript library does; this is the default."""
-    return times_31(str(aggregate))
-
-
-def hash_of(given: str | Hash, field: str = "keys") -> Hash:
-    """Return the hash function of a library's name; a function is returned as it is.
-
-    Raises:
-        InvalidInput: there is no hash for that name; the error names `field`.
-    """
-    if not isinstance(given, str):
-        return given
-    if given == "dotnet":
-        raise InvalidInput(
-            field, ".NET's own hash is another in every process: give the hash that its application was given"
-        )
-    if given == LIBRARY:
-        return javascript
-    if given not in HASHES:
-        raise InvalidInput(field, f"must be one of {', '.join(HASHES)}, or a hash of aggregates")
-    return HASHES[given]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyResolver:
@@ -150,75 +99,6 @@ class KeyResolver:
         10, 11, 2.
         """
         return ("skey", text(f"{aggregate}-{low}"), text(f"{aggregate}-{high}"))
-
-
-_64: Final = 0xFFFF_FFFF_FFFF_FFFF
-
-
-def java_size(text: str) -> int:
-    """Hash a text as Java's `Math.abs(text.hashCode())` does.
-
-    The least number has no positive counterpart in 32 bits, so it stays negative.
-    """
-    unsigned = times_31(text)
-    return unsigned if unsigned < 1 << 31 else -unsigned if unsigned == 1 << 31 else (1 << 32) - unsigned
-
-
-def fnv_1a(data: bytes) -> int:
-    """Hash bytes with FNV-1a in 64 bits."""
-    total = 0xCBF2_9CE4_8422_2325
-    for byte in data:
-        total = (total ^ byte) * 0x100_0000_01B3 & _64
-    return total
-
-
-def siphash_1_3(data: bytes) -> int:
-    """Hash bytes with SipHash-1-3 and a key of zeros; return the hash as a number of 64 bits.
-
-    There is one round for each block, and three at the end.
-    """
-    state = [0x736F_6D65_7073_6575, 0x646F_7261_6E64_6F6D, 0x6C79_6765_6E65_7261, 0x7465_6462_7974_6573]
-    padded = data + bytes(7 - len(data) % 8) + bytes([len(data) & 0xFF])
-    for start in range(0, len(padded), 8):
-        block = int.from_bytes(padded[start : start + 8], "little")
-        state[3] ^= block
-        _sip_round(state)
-        state[0] ^= block
-    state[2] ^= 0xFF
-    for _ in range(3):
-        _sip_round(state)
-    return state[0] ^ state[1] ^ state[2] ^ state[3]
-
-
-def _sip_round(state: list[int]) -> None:
-    """Do one round of SipHash on the state, four numbers of 64 bits, in place."""
-    a, b, c, d = state
-    a = a + b & _64
-    b = _turned(b, 13) ^ a
-    a = _turned(a, 32)
-    c = c + d & _64
-    d = _turned(d, 16) ^ c
-    a = a + d & _64
-    d = _turned(d, 21) ^ a
-    c = c + b & _64
-    b = _turned(b, 17) ^ c
-    state[:] = a, b, _turned(c, 32), d
-
-
-def _turned(number: int, bits: int) -> int:
-    return (number << bits | number >> 64 - bits) & _64
-
-
-HASHES: Final[Mapping[str, Hash]] = MappingProxyType(
-    {
-        "javascript": javascript,
-        "rust": lambda aggregate: siphash_1_3(aggregate.value.encode() + b"\xff"),
-        "go": lambda aggregate: fnv_1a(aggregate.value.encode()),
-        "java": lambda aggregate: java_size(aggregate.value),
-        "php": lambda aggregate: zlib.crc32(aggregate.value.encode()),
-    }
-)
-"""Hash functions by the name of the library whose default they are."""
 
 
 NO_TTL: Final = 0

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from epochal.contrib.event_store_adapter import LIBRARY, SHARDS
-from epochal.contrib.event_store_adapter.items import hash_of
-from epochal.contrib.event_store_adapter.model import Hash, Serializer, serializer_of
+from epochal.contrib.event_store_adapter.hashes import hash_of
+from epochal.contrib.event_store_adapter.ids import Hash
+from epochal.contrib.event_store_adapter.serializers import Serializer, serializer_of
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.dynamo.stores import HERE, Place
 from epochal.dynamo.table_kinds import distinct

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from epochal.contrib.event_store_adapter import AdapterOptions
+from epochal.contrib.event_store_adapter.ids import AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.items import (
     HEAD,
     JOURNAL,
@@ -23,7 +24,6 @@ from epochal.contrib.event_store_adapter.items import (
     site_of,
     unknown_in,
 )
-from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.changes import Change, Span, Touched
 from epochal.layout.healing import Gap, Heal, Healed, soundly

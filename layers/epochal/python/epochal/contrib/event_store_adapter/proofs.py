@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from epochal.contrib.event_store_adapter import AdapterOptions
-from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, opened
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.model import AggregateEvent
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
+from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.contrib.proving.proof import CATEGORY, ProofRun
 from epochal.contrib.proving.writers import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
 from epochal.lazy_dataclasses import dataclass

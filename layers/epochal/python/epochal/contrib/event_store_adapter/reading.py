@@ -25,8 +25,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final, Literal
 
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import JournalEvent, JournalSite, read_event
-from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.batches import get_all, settled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.subjects.sealing import Shredded, Subjects
 from epochal.errors import CorruptData, EpochalError, InvalidInput, SubjectForgotten
 from epochal.lazy_dataclasses import replace

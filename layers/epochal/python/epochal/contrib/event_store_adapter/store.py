@@ -2,10 +2,6 @@
 
 `append` takes several events at once; `persist_event` and `persist_event_and_snapshot` are the libraries' own
 calls. An append is one request, a replay two: the head, and the events after its snapshot.
-
-Pages of events end at a number of events or bytes, and say where to go on. Events are read a request at a time, by
-range or by key: so a page costs what it holds, however long the aggregate is, and at most one request more than was
-asked for is held in memory, which is 1 MB, or 100 events.
 """
 
 from __future__ import annotations
@@ -13,24 +9,20 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AdapterOptions
 from epochal.contrib.event_store_adapter.append import (
-    AggregateBatch,
     AggregateRejected,
-    Base,
-    IdempotencyKey,
-    Retention,
     append,
     base_of,
     check_form,
     made_under,
     read,
-    retire,
 )
+from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import (
     KNOWN_VERSIONS,
     AggregateHead,
@@ -41,21 +33,23 @@ from epochal.contrib.event_store_adapter.items import (
 )
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
-    AggregateId,
     AggregateSnapshot,
     ExpectedLock,
-    Form,
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict, Replay
+from epochal.contrib.event_store_adapter.reading import EventRange, Via, events
+from epochal.contrib.event_store_adapter.retention import Retention, retire
+from epochal.contrib.event_store_adapter.serializers import Form
+from epochal.contrib.event_store_adapter.transaction import AggregateBatch, Base, IdempotencyKey
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion, WrongTable
-from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.stream_names import MAX_NAME_BYTES, no_step
-from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
+from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
@@ -81,56 +75,6 @@ _NUMBER_NAMES: Final = (
     "SequenceNumber",
     "seq_nr_counter",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateAppended:
-    """Result of an append that is committed, once.
-
-    Attributes:
-        first: number of the first event of the append.
-        lock: lock that the append left, with the number of its last event.
-        retention_error: error with which retiring old snapshots failed afterwards, or None; the events are safe all the
-            same, and the next append or `retire` takes it up.
-        replayed: whether an earlier call with the idempotency key made the append.
-        capacity: capacity that the call consumed.
-    """
-
-    first: int
-    lock: Lock
-    retention_error: EpochalError | None = None
-    replayed: bool = False
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateConflict:
-    """Result of an append that is not committed, since the aggregate was not as the caller expected.
-
-    Attributes:
-        version: version of the aggregate; 0 if there is none.
-        head: the aggregate's head that did not match the expectation, or None; see `AggregateStore.since`.
-        capacity: capacity that the call consumed.
-    """
-
-    version: int
-    head: AggregateHead | None = field(default=None, compare=False, repr=False)
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """An aggregate's snapshot and the events after it. `snapshot.lock` makes the next append one request.
-
-    Attributes:
-        snapshot: snapshot in the aggregate's head.
-        events: events after the snapshot, in order.
-        capacity: capacity that the replay consumed.
-    """
-
-    snapshot: AggregateSnapshot
-    events: tuple[RecordedAggregateEvent, ...]
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 R = TypeVar("R")
@@ -593,64 +537,3 @@ def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
     return payload
-
-
-_FIELDS: Final = 200
-"""Estimated bytes of an event's fields besides its data."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregatePage:
-    """A page of an aggregate's events, in order.
-
-    Attributes:
-        lock: version and last event number of the aggregate when the page was read.
-        events: events of the page.
-        next: number of the first event after the page; None if there is none.
-    """
-
-    lock: Lock
-    events: tuple[RecordedAggregateEvent, ...]
-    next: int | None
-
-
-def page(
-    store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int, max_bytes: int
-) -> AggregatePage:
-    """Read a page of an aggregate's events from number `start` on, at least one if there is one.
-
-    Args:
-        lock: version and last event number of the aggregate, from `AggregateStore.lock` or a snapshot.
-        start: number of the first event.
-        limit: most events of the page.
-        max_bytes: size at which the page ends; its first event may exceed it.
-    """
-    for name, number in (("start", start), ("limit", limit), ("max_bytes", max_bytes)):
-        must_be_whole(number, name, 1)
-    events: list[RecordedAggregateEvent] = []
-    size = 0
-    for event in walk(store, aggregate, lock, start=start, limit=limit):
-        size += _FIELDS + len(event.data)
-        if events and size > max_bytes:
-            break
-        events.append(event)
-    following = start + len(events)
-    return AggregatePage(
-        lock=lock, events=tuple(events), next=following if following <= lock.seq_nr else None
-    )
-
-
-def walk(
-    store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int | None = None
-) -> Iterator[RecordedAggregateEvent]:
-    """Yield an aggregate's events from number `start` on, at most `limit`, in requests made as needed.
-
-    Args:
-        lock: version and last event number of the aggregate; events after it are not read.
-    """
-    number, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
-    while number <= last:
-        numbers = EventRange(aggregate=aggregate, first=number, last=last, total=lock.seq_nr)
-        for event in run_on_tables(store.driver, onward(store.site, numbers)):
-            yield store.recorded(aggregate, event)
-            number = event.seq_nr + 1

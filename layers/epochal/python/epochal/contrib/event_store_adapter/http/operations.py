@@ -17,21 +17,16 @@ from typing import Any, Final
 
 from simplejson import RawJSON
 
+from epochal.contrib.event_store_adapter.event_pages import AggregatePage, page
+from epochal.contrib.event_store_adapter.ids import AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
-    AggregateId,
     AggregateSnapshot,
-    AggregateTypes,
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.contrib.event_store_adapter.store import (
-    AggregateAppended,
-    AggregateConflict,
-    AggregatePage,
-    AggregateStore,
-    page,
-)
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
