@@ -16,8 +16,12 @@ from epochal.care.table_creation import create_table
 from epochal.cli import doctor
 from epochal.cli.target import TABLES, OpenedStore
 from epochal.dynamo.table_kinds import specs
+from epochal.hosting import function as hosting
+from epochal.named_objects import load_object
 from epochal.plan.ops import Put
+from tests.support.leases import Visibility
 from tests.support.terminal import Terminal
+from tests.surfaces.hosting.test_wakeups import Context, message
 
 
 @dataclass
@@ -164,3 +168,24 @@ def test_reactions_that_were_not_looked_for_are_a_finding(
 ) -> None:
     monkeypatch.setattr(status, "REQUESTS", 0)
     assert "WRONG reactions: not all were looked for" in terminal.doctor()[1]
+
+
+def test_a_reaction_that_cannot_be_loaded_is_found_with_what_to_do(
+    terminal: Visited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "HERE", SimpleNamespace(deployment=lambda _settings: terminal.deployment))
+    monkeypatch.setattr(hosting, "light_sqs_client", Visibility)
+    handler = hosting.loaded(
+        lambda: load_object("a_module_that_nobody_has:board"), {"EPOCHAL_REACTION": "new"}
+    )
+    (tail, *_) = terminal.deployment.feed.partitions()
+    with pytest.raises(ModuleNotFoundError):
+        handler({"Records": [message(tail.partition, int(tail.tail))]}, Context())  # type: ignore[arg-type]
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "WRONG reaction new: blocked since" in said
+    assert "No module named 'a_module_that_nobody_has'" in said
+    assert "Add what the function lacks, and deploy it again" in said
+    assert "Add what the function lacks, and deploy it again" in "\n".join(
+        terminal.lines("groups", "show", "new")
+    )
