@@ -12,6 +12,9 @@ import pytest
 
 from epochal import Delivery, reaction
 from epochal.cli.main import epochal
+from epochal.hosting.failure_records import FailureRecords
+from epochal.index.group_state import Unit
+from epochal.reactions.group_member import Member, stand_in
 from tests.support.terminal import Terminal
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "not-moving.md").read_text("utf-8")
@@ -53,10 +56,15 @@ def test_groups_show_says_what_the_table_has(monkeypatch: pytest.MonkeyPatch) ->
     show()
     terminal.run("react", "board:block", "--until-done")
     show("block-1")
+    (tail, *_) = terminal.deployment.feed.partitions()
+    member = Member(reaction=stand_in("new-1"), reader=terminal.deployment.feed)
+    records = FailureRecords(member=member, keeps_words=False, on_unrecorded=pytest.fail)
+    records.record_failed_load(Unit(tail.partition), ModuleNotFoundError("No module named 'gates'"), 2.0)
+    show("new-1")
 
     first_cells = re.findall(r"^\| (`[^|]*) \|", TEXT.partition("## It has never run")[0], re.MULTILINE)
     phrases = [re.findall(r"`([^`]+)`", cell)[0] for cell in first_cells]
-    assert len(phrases) == 7
+    assert len(phrases) == 8
     # The last is of an indexer that fails; tests/surfaces/cli hold it to that.
     assert [phrase for phrase in phrases[:-1] if phrase not in "\n".join(shown)] == []
 

@@ -25,14 +25,14 @@ from epochal.index.tip import event_bytes
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks, from_unix_nanoseconds
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
+from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps
 from epochal.plan.values import Item, number, read_number, text
 from epochal.store.driver import Driver
 
-_STATES: Final = All((equals("i", number(TIP)), Absent("c")))
-"""Streams of unfolds alone: the groups' states."""
+_STATES: Final = AnyOf((All((equals("i", number(TIP)), Absent("c"))), BeginsWith("p", "$ReaderFailure-")))
+"""Streams of unfolds alone, which are the groups' states; and failed runs, also of groups that have not begun."""
 
 _OF_USERS: Final = Compare("p", ">=", text("%"))
 """Names that do not begin with $. Users' names have no character before it, and the next one is %."""
@@ -43,7 +43,7 @@ _ODD: Final = All((equals("i", number(TIP)), AnyOf((Absent("c"), _OF_USERS))))
 REQUESTS: Final = 4
 """Scans of an index, of 1 MB each, that look for groups where nobody asks for all of them."""
 
-_NAME: Final = re.compile(r"\$ReaderCheckpoint-[a-z]+_\d+_(?P<group>[A-Za-z0-9-]+)")
+_NAME: Final = re.compile(r"\$Reader(?:Checkpoint-[a-z]+_|Failure-)\d+_(?P<group>[A-Za-z0-9-]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ class GroupStanding:
         parked: number of parked streams.
         paused: since when the group is paused, ISO 8601; empty where it is not.
         blocked: the last runs of members that failed, and have not got on since.
+        begun: whether it has begun, and has not only failed to.
     """
 
     group: str
@@ -65,6 +66,7 @@ class GroupStanding:
     parked: int
     paused: str = ""
     blocked: tuple[FailedRun, ...] = ()
+    begun: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +96,15 @@ def standings(
     series = driver.run(read_series(table))
     moment = from_unix_nanoseconds(now())
     failures = driver.run(indexer_failures(table, series, moment))
-    for partition, epoch in series.reached():
-        standing = driver.run(_standing(table, partition, epoch, groups, moment))
-        yield replace(standing, indexer=failures.get(standing.source, ""))
+    partitions = [
+        driver.run(_standing(table, partition, epoch, groups, moment))
+        for partition, epoch in series.reached()
+    ]
+    started = {group.group for standing in partitions for group in standing.groups if group.begun}
+    for standing in partitions:
+        # A group that has begun elsewhere begins here as well, or reads other partitions.
+        shown = tuple(group for group in standing.groups if group.begun or group.group not in started)
+        yield replace(standing, groups=shown, indexer=failures.get(standing.source, ""))
 
 
 def groups_of(driver: Driver, table: str) -> list[str]:
@@ -168,15 +176,17 @@ def _standing(
 ) -> Steps[PartitionStanding]:
     """Read the state of one partition, and of the named groups in it."""
     # The groups first: a chain only grows, so what is read of it afterwards reaches as far as any of them.
-    states: dict[str, GroupState] = {}
+    states: dict[str, GroupState | None] = {}
     for group in groups:
-        state = (yield from load(table, group_stream(partition, group))).state
-        if state is not None:
-            states[group] = state
+        states[group] = (yield from load(table, group_stream(partition, group))).state
     end, tip = yield from find_tail(table, partition, epoch)
     standing: list[GroupStanding] = []
     for group, state in states.items():
-        standing.append((yield from _group(table, partition, end, group, state, now=now)))
+        if state is not None:
+            standing.append((yield from _group(table, partition, end, group, state, now=now)))
+        elif (yield from read_failed_runs(table, group, partition, GroupState(), now)):
+            failed = yield from _group(table, partition, end, group, GroupState(), now=now)
+            standing.append(replace(failed, begun=False))
     return PartitionStanding(
         source=source_of(partition),
         partition=partition,

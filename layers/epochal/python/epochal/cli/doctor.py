@@ -158,7 +158,7 @@ def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
     seconds = max((figures.seconds for figures in summary.figures), default=0.0)
     findings = {
         "`epochal groups resume` lets it go on.": f"paused since {summary.paused}" if summary.paused else "",
-        "Fix the cause; a deployment or `epochal groups reset` tries again at once.": summary.failure,
+        summary.remedy: summary.failure,
         f"`epochal parked list {summary.group}` shows the causes; fix them, then `epochal parked replay`.": (
             f"{quantity(summary.parked, 'stream')} parked" if summary.parked else ""
         ),

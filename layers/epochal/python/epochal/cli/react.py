@@ -253,6 +253,7 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
     ]
     lines += [f"{source}  {state.text}" for source, state in indexers.items() if not state.works]
     lines += [line for standing in standings for line in _failures(group, standing)]
+    lines += dict.fromkeys(run.remedy for standing in standings for run in standing.blocked)
     lines += [f"{member.owner}  {', '.join(map(str, member.partitions))}" for member in members]
     output.document(view, lines)
 

@@ -7,7 +7,9 @@ operation and the code say enough.
 
 from __future__ import annotations
 
-from traceback import format_tb
+from pathlib import Path
+from traceback import extract_tb, format_tb
+from types import ModuleType
 
 from botocore import exceptions
 
@@ -28,6 +30,16 @@ def log_fields(error: BaseException) -> dict[str, str]:
 def describe_chain(error: BaseException) -> str:
     """Name the kinds of an error and of its causes, with only those messages that may be logged."""
     return ", from ".join(map(_describe_error, chain(error)))
+
+
+def describe_failed_load(error: BaseException) -> str:
+    """Describe why code cannot be loaded: by the message if that names code only, or by the kind and the line."""
+    of_module = isinstance(error, AttributeError) and isinstance(error.obj, ModuleType)
+    if of_module or isinstance(error, ImportError | SyntaxError):
+        return f"{type(error).__name__}: {error}"
+    calls = extract_tb(error.__traceback__)
+    line = f" at {Path(calls[-1].filename).name}:{calls[-1].lineno}" if calls else ""
+    return f"{describe_chain(error)}{line}"
 
 
 def _describe_error(error: BaseException) -> str:

@@ -3,6 +3,7 @@ progress.
 
     a run raises, or is blocked by a stream     at its end
     a handler is at work near the timeout       shortly before Lambda ends the function
+    the reaction cannot be loaded               at each wake-up
 
 A record that cannot be written is reported, and changes nothing for the run.
 """
@@ -12,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from epochal.dynamo.loggable_errors import describe_chain
-from epochal.index.failed_runs import FailedRun, digest_of, end_failed_run, record_failed_run
-from epochal.index.group_state import Unit
+from epochal.dynamo.loggable_errors import describe_chain, describe_failed_load
+from epochal.index.failed_runs import CANNOT_LOAD, FailedRun, digest_of, end_failed_run, record_failed_run
+from epochal.index.group_state import GroupState, Unit
 from epochal.index.groups import group_stream, load
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
@@ -47,6 +48,10 @@ class FailureRecords:
             due: seconds until the next run; None where the process ends.
         """
         self._record(unit, describe_chain(error), due)
+
+    def record_failed_load(self, unit: Unit, error: Exception, due: float) -> None:
+        """Record a run for which the reaction could not be loaded. The next run is `due` in so many seconds."""
+        self._record(unit, f"{CANNOT_LOAD}{describe_failed_load(error)}", due)
 
     def record_blocked(self, unit: Unit, failure: Failure, due: float | None) -> None:
         """Record a run that did not get past a stream.
@@ -89,8 +94,6 @@ class FailureRecords:
         group, table = member.reaction.name, member.table
         try:
             state = self._driver.run(load(table, group_stream(unit.partition, group))).state
-            if state is None:  # it has begun nowhere, and nobody can ask for it
-                return
             now = member.now()
             last = format_ticks(from_unix_nanoseconds(now))
             expected = "" if due is None else format_ticks(from_unix_nanoseconds(now + round(due * 10**9)))
@@ -102,7 +105,7 @@ class FailureRecords:
                 due=expected,
                 stream=stream,
                 index=index,
-                state=digest_of(state, unit.share),
+                state=digest_of(state or GroupState(), unit.share),
             )
             self._driver.run(record_failed_run(table, group, unit.partition, failed))
         except Exception as error:  # noqa: BLE001  the run has failed already, and its own error counts

@@ -16,16 +16,17 @@ from epochal.dynamo.loggable_errors import describe_chain
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wire.sqs import queue_client
 from epochal.errors import InvalidInput
+from epochal.hosting.failure_records import FailureRecords
 from epochal.hosting.function_logs import log_attempt, logger_of
 from epochal.hosting.leases import Leases
 from epochal.hosting.metrics import Metrics, metrics_of
-from epochal.hosting.reaction_function import ReactionFunction
+from epochal.hosting.reaction_function import ReactionFunction, warn_of_no_record
 from epochal.hosting.wakeup_queue import Queue
 from epochal.model.kinds import must_be
 from epochal.named_objects import load_object
 from epochal.reactions.composite import Composite, composite_of
 from epochal.reactions.definition import Reaction
-from epochal.reactions.group_member import Member
+from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.traces import trace_of
 from epochal.settings import Settings, service_name, variable
@@ -128,4 +129,13 @@ def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.envi
             },
         )
         leases = Leases(client=lazily(light_sqs_client), url=settings.queue, logger=logger)
-        return FailedLoad(load=load, leases=leases).handle
+
+        def open_records() -> FailureRecords:
+            reaction = stand_in(settings.reaction)
+            return FailureRecords(
+                member=Member(reaction=reaction, reader=HERE.deployment(settings).feed),
+                keeps_words=False,
+                on_unrecorded=partial(warn_of_no_record, logger),
+            )
+
+        return FailedLoad(load=load, leases=leases, open_records=open_records).handle

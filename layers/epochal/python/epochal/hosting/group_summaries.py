@@ -55,6 +55,16 @@ class GroupSummary:
     @property
     def failure(self) -> str:
         """The latest failed run in words; empty if no run has failed since the group last made progress."""
+        return "" if self._latest is None else self._latest.words
+
+    @property
+    def remedy(self) -> str:
+        """What to do about the latest failed run; empty if there is none."""
+        return "" if self._latest is None else self._latest.remedy
+
+    @property
+    def _latest(self) -> FailedRun | None:
+        """The latest failed run of all partitions."""
         return latest_failure(run for figures in self.figures for run in figures.blocked)
 
     @property
@@ -95,10 +105,9 @@ class GroupSummary:
         return "  ".join(parts)
 
 
-def latest_failure(runs: Iterable[FailedRun]) -> str:
-    """Describe the latest of these failed runs; return an empty text if there is none."""
-    latest = max(runs, key=lambda run: run.last, default=None)
-    return "" if latest is None else latest.words
+def latest_failure(runs: Iterable[FailedRun]) -> FailedRun | None:
+    """Return the latest of these failed runs; None if there is none."""
+    return max(runs, key=lambda run: run.last, default=None)
 
 
 def summaries_of(

@@ -45,6 +45,11 @@ WATCH_SECONDS: Final = 6.0
 seconds."""
 
 
+def warn_of_no_record(logger: Logger, error: str) -> None:
+    """Log that a failed run could not be recorded, with the kinds of the error."""
+    logger.warning("a failed run could not be recorded", error=error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionFunction:
     """The function of a reaction: answers the events that Lambda hands it.
@@ -104,11 +109,8 @@ class ReactionFunction:
         return FailureRecords(
             member=self.reactor.member,
             keeps_words=self.logger.log_level <= logging.DEBUG,  # the log has them, too
-            on_unrecorded=self._warn_of_no_record,
+            on_unrecorded=partial(warn_of_no_record, self.logger),
         )
-
-    def _warn_of_no_record(self, error: str) -> None:
-        self.logger.warning("a failed run could not be recorded", error=error)
 
     def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
         """The deadline of this invocation, which logs what is being handled shortly before it."""

@@ -3,6 +3,7 @@
     a run fails              the item is written, in place of an earlier one
     the member gets on       the item is out of date, since it says which state it is about
     the group is deleted     the item is deleted
+    a group has not begun    the item is about the state of a group at the beginning
 
 So a run that succeeds makes no request for this. A process that is killed leaves the item with the time of a run that
 never comes: a minute after that time, readers no longer expect the run.
@@ -24,6 +25,9 @@ from epochal.plan.values import Item, Key, number, read_number, read_text, text
 
 MAX_CAUSE: Final = 400
 """Characters of a cause that are kept."""
+
+CANNOT_LOAD: Final = "the reaction cannot be loaded: "
+"""Beginning of the cause of a run whose function could not load its reaction."""
 
 OVERDUE: Final = 60 * PER_SECOND
 """Ticks after which a run that has not come is no longer expected: clocks differ, and wake-ups may be late."""
@@ -56,6 +60,13 @@ class FailedRun:
     index: int | None = None
     state: str
     missed: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about the failure, in a sentence."""
+        if self.cause.startswith(CANNOT_LOAD):
+            return "Add what the function lacks, and deploy it again: a package, a module, or the name of the reaction."
+        return "Fix the cause and deploy: the reaction then resumes by itself."
 
     @property
     def place(self) -> str:

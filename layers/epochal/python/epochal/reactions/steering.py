@@ -148,13 +148,15 @@ class Groups:
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:
         """Return the progress of a group in each partition where it has begun.
 
+        A group that has begun nowhere, and whose runs failed, is at the beginning of the partitions where they did.
+
         Args:
             group: name of the group; or its reaction, so that the events are counted that it wants now, whatever is
                 recorded.
             series: partitions that there are, if they have been read.
 
         Raises:
-            GroupMissing: it has begun nowhere.
+            GroupMissing: it has begun nowhere, and no run of it has failed.
         """
         driver, table, series = self.reader.driver, self.reader.table, series or self.read_series()
         tails, member = dict(driver.run(tails_in(table, series))), self._member(group)
@@ -173,7 +175,7 @@ class Groups:
                 last_failure=_last_failure(member, partition, state),
                 blocked=self._blocked_members(member, partition, state, tails[partition]),
             )
-            for partition, _, state in self._started_states(member, series)
+            for partition, state in self._shown_states(member, series)
         ]
 
     def indexer_failures(self) -> dict[str, str]:
@@ -193,7 +195,7 @@ class Groups:
         owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())
         units = [
             unit
-            for partition, _, state in self._started_states(self._member(group), series)
+            for partition, state in self._shown_states(self._member(group), series)
             for unit in state.sharing.units(partition)
         ]
         return [
@@ -309,26 +311,46 @@ class Groups:
             group: name of the group.
 
         Raises:
-            GroupMissing: it has begun nowhere.
+            GroupMissing: it has begun nowhere, and no run of it has failed.
             InvalidInput: a process runs it.
         """
         member, reader = self._member(group), self.reader
         if running := self.members(group):
             raise InvalidInput("group", f"{group} is run by {running[0].owner}: stop that first")
-        states = list(self._started_states(member))
-        for partition, _, state in states:
+        states = self._shown_states(member)
+        for partition, state in states:
             for stream in state.parked:
                 member.forget(partition, stream)
             reader.driver.run(delete_failed_runs(reader.table, group, partition))
             reader.driver.run(remove(reader.table, group_stream(partition, group)))
         for sign in reader.driver.run(read_signs(reader.table, group)):
             reader.driver.run(remove_sign(reader.table, group, sign.owner))
-        return [partition for partition, _, _ in states]
+        return [partition for partition, _ in states]
 
     def _member(self, group: str | Reaction, start: Start = "beginning") -> Member:
         """Build a member of a group, from its name or its reaction."""
         reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
+
+    def _shown_states(self, member: Member, series: Series | None = None) -> list[tuple[int, GroupState]]:
+        """List the partitions where a group has begun or, if there are none, where its runs failed before it could.
+
+        Args:
+            series: partitions that there are, if they have been read.
+        """
+        states = self._all_states(member, series)
+        started = [(partition, held.state) for partition, held in states if held.state is not None]
+        if started:
+            return started
+        reader, group, now = self.reader, member.reaction.name, from_unix_nanoseconds(self.now())
+        failed = [
+            (partition, GroupState())
+            for partition, _ in states
+            if reader.driver.run(read_failed_runs(reader.table, group, partition, GroupState(), now))
+        ]
+        if not failed:
+            raise GroupMissing(group)
+        return failed
 
     def _started_states(
         self, member: Member, series: Series | None = None

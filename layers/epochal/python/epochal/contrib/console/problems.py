@@ -116,8 +116,8 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProble
     """Yield why a group handles nothing, or not everything."""
     if failure := latest_failure(run for group in standings for run in group.blocked):
         yield KnownProblem(
-            text=f"{name} makes no progress: {failure}",
-            remedy="Fix the cause and deploy: the reaction then resumes by itself.",
+            text=f"{name} makes no progress: {failure.words}",
+            remedy=failure.remedy,
             command=f"epochal groups show {name}",
             page="reactions",
             group=name,
