@@ -11,7 +11,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from epochal.contrib.proving import commands as checks
-from epochal.contrib.proving.deployed_stacks import DeployedStack, functions_of, resolved, stacks_of
+from epochal.contrib.proving.deployed_stacks import (
+    DeployedStack,
+    functions_of,
+    resolved,
+    stacks_of,
+    stacks_with_functions,
+)
 from epochal.contrib.proving.proof import Broken, ProofRun, Trial, Unproven, prove
 from epochal.errors import Refused
 from tests.contrib.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
@@ -365,6 +371,24 @@ class Formation:
         return {"TemplateBody": '{"Resources": {"One": {"Type": "A"}, "Failed": {"Type": "A"}}}'}
 
 
+class Functions:
+    """Lambda with these functions, each with the name of the index table in its environment, or without any."""
+
+    def __init__(self, functions: Mapping[str, str]) -> None:
+        self.functions = functions
+
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_functions"
+        return self
+
+    def paginate(self) -> list[dict[str, Any]]:
+        return [
+            {"Functions": [{"FunctionName": name} | ({"Environment": environment} if table else {})]}
+            for name, table in self.functions.items()
+            for environment in [{"Variables": {"EPOCHAL_INDEX_TABLE": table}}]
+        ]
+
+
 def test_the_stacks_of_a_stage_are_found_by_the_index_that_one_of_them_holds() -> None:
     formation = Formation(
         {
@@ -386,6 +410,20 @@ def test_the_stacks_of_a_stage_are_found_by_the_index_that_one_of_them_holds() -
     assert stacks_of(formation, "nobody-s", ()) == []
     (found,) = stacks_of(formation, "orders-index", ())
     assert list(found.of("A")) == [("shop-one", {})]
+
+
+@pytest.mark.parametrize("reactions", [["shop-reactions"], ["board", "shop-reactions"]])
+def test_stacks_with_functions_on_the_index_are_found_whatever_their_names(reactions: list[str]) -> None:
+    names = ["another", *reactions, "z-unrelated"]
+    formation = Formation({"shop": {"OrdersIndexTable": "orders-index"}, **{name: {} for name in names}})
+    functions = Functions(
+        {"shop-one": "orders-index", "another-one": "index", "by-hand": "orders-index", "bare": ""}
+        | {f"{name}-one": "orders-index" for name in reactions}
+    )
+    stacks = stacks_of(formation, "orders-index", ("z-unrelated",))
+    stacks += stacks_with_functions(formation, functions, "orders-index", stacks)
+    assert [stack.name for stack in stacks] == ["shop", "z-unrelated", *reactions]
+    assert list(stacks_with_functions(formation, functions, "nobody-s", stacks)) == []
 
 
 def test_a_stack_that_may_not_be_looked_at_is_said() -> None:

@@ -24,6 +24,7 @@ from epochal.contrib.proving.deployed_stacks import (
     functions_of,
     resolved,
     stacks_of,
+    stacks_with_functions,
 )
 from epochal.contrib.proving.proof import Broken, ProofReport, ProofRun, Result, Trial, Unproven, trial
 from epochal.contrib.proving.proof import prove as tried
@@ -373,7 +374,12 @@ GATEWAY = "ApiUrl"
     "--api", default="", envvar="EPOCHAL_API_URL", help="The HTTP API, where no stack tells its URL."
 )
 @click.option("--token", default="", envvar="EPOCHAL_TOKEN", help="A token, where the API wants one.")
-@click.option("--also", multiple=True, metavar="STACK", help="A further stack of the stage; may be repeated.")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="STACK",
+    help="A further stack, where it has no function.",
+)
 @click.option(
     "--only", multiple=True, metavar="WORD", help="Only checks with this in their names; may be repeated."
 )
@@ -404,7 +410,9 @@ def prove(
     removed. Reactions to all categories are given them too.
     """
     index = store.deployment.settings.index_table
-    stacks = stacks_of(store.client("cloudformation"), index, also)
+    cloudformation = store.client("cloudformation")
+    stacks = stacks_of(cloudformation, index, also)
+    stacks += stacks_with_functions(cloudformation, store.client("lambda"), index, stacks)
     proof = ProofRun(
         store=store.deployment,
         client=store.client,

@@ -1,7 +1,8 @@
 """What is deployed, as CloudFormation has it: the stacks of a stage with their templates and their resources.
 
 The stack of the tables is found by its output `IndexTable`. Where it is called `epochal-prod-store`, the stacks that
-begin with `epochal-prod-` are of the same stage; others are named.
+begin with `epochal-prod-` are of the same stage. Other stacks are found by their functions, whose environment names the
+index table; those without such a function are named.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ AWS: Final = "amazonaws."
 
 STORE: Final = "-store"
 REACTION: Final = variable("reaction")
+INDEX_TABLE: Final = variable("index_table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +79,7 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
 
     Empty where no stack has the table among its outputs.
     """
-    with translate_errors("DescribeStacks"):
-        pages = cloudformation.get_paginator("describe_stacks").paginate()
-        by_name = {stack["StackName"]: stack for page in pages for stack in page["Stacks"]}
+    by_name = _described(cloudformation)
     home = next((name for name, stack in by_name.items() if index_table in _outputs(stack).values()), "")
     if not home:
         return []
@@ -90,6 +90,39 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
         for name in dict.fromkeys([home, *of_stage, *also])
         if name in by_name
     ]
+
+
+def stacks_with_functions(
+    cloudformation: Any, lambda_: Any, index_table: str, known: Sequence[DeployedStack]
+) -> Iterator[DeployedStack]:
+    """Yield the stacks, other than those that are known, with functions whose environment names an index table."""
+    missing = _functions_on(lambda_, index_table).difference(*(stack.physical.values() for stack in known))
+    names = {stack.name for stack in known}
+    for name, described in _described(cloudformation).items() if missing else ():
+        if missing and name not in names:
+            physical = _physical(cloudformation, name)
+            if missing.intersection(physical.values()):
+                missing.difference_update(physical.values())
+                yield _stack(cloudformation, described)
+
+
+def _described(cloudformation: Any) -> dict[str, Mapping[str, Any]]:
+    """Describe all stacks of the account and region, by name."""
+    with translate_errors("DescribeStacks"):
+        pages = cloudformation.get_paginator("describe_stacks").paginate()
+        return {stack["StackName"]: stack for page in pages for stack in page["Stacks"]}
+
+
+def _functions_on(lambda_: Any, index_table: str) -> set[str]:
+    """Return the names of all functions of the account whose environment names an index table."""
+    with translate_errors("ListFunctions"):
+        pages = lambda_.get_paginator("list_functions").paginate()
+        return {
+            function["FunctionName"]
+            for page in pages
+            for function in page["Functions"]
+            if function.get("Environment", {}).get("Variables", {}).get(INDEX_TABLE) == index_table
+        }
 
 
 def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) -> list[DeployedFunction]:
@@ -125,9 +158,6 @@ def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
     name = described["StackName"]
     with translate_errors("GetTemplate"):
         body = cloudformation.get_template(StackName=name)["TemplateBody"]
-    with translate_errors("ListStackResources"):
-        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-        resources = [entry for page in pages for entry in page["StackResourceSummaries"]]
     template = loads(body) if isinstance(body, str) else body
     return DeployedStack(
         name=name,
@@ -136,12 +166,20 @@ def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
             entry["ParameterKey"]: entry["ParameterValue"] for entry in described.get("Parameters", ())
         },
         resources=template.get("Resources", {}),
-        physical={
-            entry["LogicalResourceId"]: entry["PhysicalResourceId"]
-            for entry in resources
-            if entry.get("PhysicalResourceId")
-        },
+        physical=_physical(cloudformation, name),
     )
+
+
+def _physical(cloudformation: Any, stack: str) -> dict[str, str]:
+    """Read the physical ids of a stack's resources, by logical id."""
+    with translate_errors("ListStackResources"):
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+        return {
+            entry["LogicalResourceId"]: entry["PhysicalResourceId"]
+            for page in pages
+            for entry in page["StackResourceSummaries"]
+            if entry.get("PhysicalResourceId")
+        }
 
 
 def _outputs(described: Mapping[str, Any]) -> dict[str, str]:
