@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.reactions.definition import Delivery
+from epochal.read_models.asking import value_from
+from epochal.read_models.value_texts import Value
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
 
@@ -78,6 +81,25 @@ def test_documents_are_found_by_prefix_and_by_key_page_by_page(feed: MemoryFeed)
     assert [each.split()[0] for each in first.stdout.splitlines()] == ["Loan-3", "Loan-2"]
     after = first.stderr.split()
     assert lines(feed, "find", "loans", "--limit", "2", "--backward", *after)[0].startswith("Loan-1")
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        *(
+            (text, text)
+            for text in ("ann", "2026-07-01", "007", "true", "null", "[1]", '{"a":1}', '"', "", "a b")
+        ),
+        ("8", 8),
+        ("-1.5", Decimal("-1.5")),
+        ('"8"', "8"),
+    ],
+)
+def test_a_value_that_is_typed_is_text_unless_it_is_a_number_or_a_json_string(
+    typed: str, value: Value
+) -> None:
+    assert value_from(typed) == value
+    assert type(value_from(typed)) is type(value)
 
 
 def test_documents_are_counted(feed: MemoryFeed) -> None:

@@ -49,7 +49,8 @@ def _question(options: dict[str, Any]) -> dict[str, Any]:
 def models() -> None:
     """Ask read models.
 
-    A VALUE is JSON where it is a number or a text of JSON, and otherwise the text itself.
+    A VALUE is a number or a text. What is no JSON number or JSON string is taken as text: Ada. In quotes, a number is
+    text: '"7"'.
     """
 
 
@@ -106,7 +107,8 @@ def get(models: ReadModels, *, name: str, key: str, generation: int | None) -> N
 def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
     """Print documents of the read model NAME, in order.
 
-    Of their keys, or of the secondary key BY, whose first values are each VALUE.
+    Of their keys, or of the secondary key BY, whose first values are each VALUE: a number, or a text such as Ada or
+    '"7"'.
 
     Where there are more, standard error has the --after of the next page.
     """
@@ -130,7 +132,7 @@ def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ..
 def count(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
     """Print how many documents `find` would have.
 
-    It reads an entry of each: a read unit for some thirty.
+    A VALUE is a number, or a text such as Ada or '"7"'. It reads an entry of each: a read unit for some thirty.
     """
     model = _opened(models, name, options["generation"])
     counted = model.count(by, *map(value_from, values), **_question(options))
