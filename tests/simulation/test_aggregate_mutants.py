@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter import append, reading, retention
+from epochal.contrib.event_store_adapter import append, outcomes, reading, retention
 from epochal.contrib.event_store_adapter import transaction as plans
 from epochal.contrib.event_store_adapter.items import AggregateHead, JournalSite
 from epochal.contrib.event_store_adapter.reading import last_number
@@ -156,7 +156,7 @@ def a_key_is_put_over_another(patch: Patch) -> None:
 def a_conflict_is_told_before_a_key_is_looked_for(patch: Patch) -> None:
     def at_once(_site: JournalSite, _batch: AggregateBatch, head: AggregateHead | None) -> Steps[Any]:
         yield from ()
-        return append.AggregateRejected(head=head)
+        return outcomes.conflict_with(head)
 
     patch.setattr(append, "_too_late", at_once)
 

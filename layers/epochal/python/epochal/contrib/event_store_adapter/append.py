@@ -26,6 +26,7 @@ from epochal.contrib.event_store_adapter.items import (
     read_head,
 )
 from epochal.contrib.event_store_adapter.model import ExpectedLock, Lock
+from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict, conflict_with
 from epochal.contrib.event_store_adapter.reading import last_number
 from epochal.contrib.event_store_adapter.transaction import (
     AggregateBatch,
@@ -35,42 +36,15 @@ from epochal.contrib.event_store_adapter.transaction import (
     transaction,
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.lazy_dataclasses import dataclass
 from epochal.model.versions import NO_STREAM, meets
 from epochal.plan import limits, ops
 from epochal.plan.effects import after
 from epochal.plan.values import Item, item_size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateWritten:
-    """Result of an append that is committed.
-
-    Attributes:
-        first: number of its first event.
-        lock: lock that the append left, with the number of its last event.
-        replayed: whether an earlier call with the idempotency key made the append.
-    """
-
-    first: int
-    lock: Lock
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateRejected:
-    """Result of an append that is not committed, since the head was not as expected.
-
-    Attributes:
-        head: the head that stood in the way; None if there is no such aggregate.
-    """
-
-    head: AggregateHead | None
-
-
 def append(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
-) -> ops.Steps[AggregateWritten | AggregateRejected]:
+) -> ops.Steps[AggregateAppended | AggregateConflict]:
     """Append a batch of events to an aggregate if it is as expected, and try again after races.
 
     Returns the committed append, or the head that was not as expected.
@@ -86,7 +60,7 @@ def append(
     while isinstance(base, Base):
         reply = yield transaction(site, batch, base)
         if isinstance(reply, ops.Done):
-            return AggregateWritten(first=base.first, lock=lock_after(batch, base))
+            return AggregateAppended(first=base.first, lock=lock_after(batch, base))
         if isinstance(reply, ops.Overflow):
             raise (yield from _too_large(site, batch, base))
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
@@ -95,9 +69,9 @@ def append(
             return _earlier(batch.append_id, batch.key, reply.items[-1])
         head, blocking = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
-            return AggregateWritten(first=base.first, lock=lock_after(batch, base))
+            return AggregateAppended(first=base.first, lock=lock_after(batch, base))
         if not accepts(expected, head):
-            return AggregateRejected(head=head)
+            return conflict_with(head)
         check_form(site, head)
         again = yield from _again(site, batch, expected, head)
         if again == base and blocking is not None:
@@ -111,7 +85,7 @@ def append(
 
 def _start(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
-) -> ops.Steps[Base | AggregateWritten | AggregateRejected]:
+) -> ops.Steps[Base | AggregateAppended | AggregateConflict]:
     """Return the base of an append's first try, from the expected lock or the head; or a final result.
 
     The head is read unless a whole lock or no stream is expected. The result is final if an earlier call with the key
@@ -166,17 +140,17 @@ def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateI
 
 def _too_late(
     site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
-) -> ops.Steps[AggregateWritten | AggregateRejected]:
+) -> ops.Steps[AggregateAppended | AggregateConflict]:
     """Return a conflict for an append whose head is unexpected, or the earlier append under its key."""
     earlier = None
     if batch.key is not None:
         earlier = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
-    return earlier or AggregateRejected(head=head)
+    return earlier or conflict_with(head)
 
 
 def made_under(
     site: JournalSite, aggregate: AggregateId, key: IdempotencyKey, append_id: bytes = b""
-) -> ops.Steps[AggregateWritten | None]:
+) -> ops.Steps[AggregateAppended | None]:
     """Read the append that was made under an idempotency key; None if there is none or it expired.
 
     It is read together with the head, so that the head shows the append too.
@@ -191,7 +165,7 @@ def made_under(
     return _earlier(append_id, key, record)
 
 
-def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateWritten:
+def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateAppended:
     """Read the result of an append from the record of its key, which the append itself has put.
 
     Raises:
@@ -201,7 +175,7 @@ def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateWr
         raise InvalidInput("idempotency_key", "was used before for other contents")
     lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
     replayed = bytes(record["append_id"]["B"]) != append_id
-    return AggregateWritten(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
+    return AggregateAppended(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
 
 
 def _in_the_way(
@@ -247,7 +221,7 @@ def _was_ours(
 
 def _again(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
-) -> ops.Steps[Base | AggregateRejected]:
+) -> ops.Steps[Base | AggregateConflict]:
     """Return the base of an append's next try after a refusal, or a conflict if it was overtaken.
 
     The head is as expected, but another append may overtake the search for the last number.
@@ -259,7 +233,7 @@ def _again(
     if isinstance(expected, Lock) and base.lock != expected:
         now = yield from read(site, batch.aggregate)
         if not accepts(expected, now):
-            return AggregateRejected(head=now)
+            return conflict_with(now)
         last = 0 if base.lock is None else base.lock.seq_nr
         raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not join: the last event is {last}")
     return base

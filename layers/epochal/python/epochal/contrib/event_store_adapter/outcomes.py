@@ -1,4 +1,8 @@
-"""How appends to aggregates end, and what a replay reads."""
+"""How appends to aggregates end, and what a replay reads.
+
+These are not `Appended` and `Conflict` of streams: a version of an aggregate counts appends, not events, as other
+libraries have it, so an outcome has a `Lock` of both numbers where that of a stream has a token.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,11 @@ class AggregateConflict:
     version: int
     head: AggregateHead | None = field(default=None, compare=False, repr=False)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+def conflict_with(head: AggregateHead | None) -> AggregateConflict:
+    """Make the conflict of an append that found an unexpected head; None means that there is no aggregate."""
+    return AggregateConflict(version=0 if head is None else head.version, head=head)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,7 @@ from typing import Any, Final, TypeVar
 
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AdapterOptions
-from epochal.contrib.event_store_adapter.append import (
-    AggregateRejected,
-    append,
-    base_of,
-    check_form,
-    made_under,
-    read,
-)
+from epochal.contrib.event_store_adapter.append import append, base_of, check_form, made_under, read
 from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.items import (
     KNOWN_VERSIONS,
@@ -240,17 +233,10 @@ class AggregateStore:
         store, meter = self.metered()
         with meter:
             result = run_on_tables(store.driver, append(self.site, batch, expected))
-        if isinstance(result, AggregateRejected):
-            version = 0 if result.head is None else result.head.version
-            return AggregateConflict(version=version, head=result.head, capacity=meter.capacity)
+        if isinstance(result, AggregateConflict):
+            return replace(result, capacity=meter.capacity)
         error = None if result.replayed else store._retire_after(aggregate, batch)  # noqa: SLF001  its own
-        return AggregateAppended(
-            first=result.first,
-            lock=result.lock,
-            retention_error=error,
-            replayed=result.replayed,
-            capacity=meter.capacity,
-        )
+        return replace(result, retention_error=error, capacity=meter.capacity)
 
     def decided(self, aggregate: AggregateId, idempotency_key: str) -> AggregateAppended | None:
         """Find the append of a decision under an idempotency key; None if there is none.
@@ -265,11 +251,7 @@ class AggregateStore:
         self._check_id(aggregate)
         key = _key(aggregate, idempotency_key, DECIDED, self.now())
         earlier = run_on_tables(self.driver, made_under(self.site, aggregate, key))
-        return (
-            None
-            if earlier is None
-            else AggregateAppended(first=earlier.first, lock=earlier.lock, replayed=True)
-        )
+        return None if earlier is None else replace(earlier, replayed=True)
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
         """Append one event under a lock, and leave the snapshot as it is.
