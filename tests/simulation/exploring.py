@@ -33,6 +33,7 @@ from epochal.plan.ops import (
     Get,
     Items,
     Op,
+    Pause,
     Put,
     Query,
     Refusal,
@@ -532,6 +533,9 @@ def driven(steps: Steps[T], instead: Callable[[Op | Several], Steps[Any] | None]
     try:
         op = next(steps)
         while True:
+            if isinstance(op, Pause):  # in any order that there may be, others go first or not
+                op = steps.send(None)
+                continue
             other = instead(op)
             try:
                 # A variable, so that it tells states apart: what it is read into may be between two of them.

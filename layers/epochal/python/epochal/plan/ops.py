@@ -2,7 +2,8 @@
 
 A layout is a generator: it yields operations, is sent replies, and returns its outcome (`Steps`). Its driver
 makes, retries and delays requests, or loses them; the layout cannot tell, except by `Refusal.ambiguous`.
-Operations that do not depend on each other may be yielded together (`Several`).
+Operations that do not depend on each other may be yielded together (`Several`). A layout that was refused may ask for
+a `Pause`.
 
 Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN §5.2).
 Failures of the store itself are not replies: interpreters raise them (`failures`), and the driver retries.
@@ -237,6 +238,18 @@ class Several:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A pause of random length, in which other writers can finish; no request is made, and the answer is None.
+
+    Attributes:
+        least, most: bounds of the length, as multiples of the duration of the request before.
+    """
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The reply to a Get; `item` is None where there is no item."""
 
@@ -333,5 +346,7 @@ Reply = Found | Items | Together | Done | Refusal | Overflow | Oversized
 Execute = Callable[[Op], Reply]
 """An interpreter: performs one operation, or raises a `RequestFailure`."""
 
-Steps = Generator[Op | Several, Any, T]
-"""A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome."""
+Steps = Generator[Op | Several | Pause, Any, T]
+"""A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome.
+
+It may yield pauses in between."""

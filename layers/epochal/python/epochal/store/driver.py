@@ -140,6 +140,12 @@ PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
 request waits for."""
 
 
+QUICKEST: Final = 0.005
+SLOWEST: Final = 0.04
+"""Bounds of the seconds that a request counts for in the length of a pause. A request that took longer was retried or
+throttled, which tells nothing about other writers."""
+
+
 class Meter:
     """Counts requests and capacity units; safe under threads.
 
@@ -250,10 +256,16 @@ class Driver:
         limit = limit if self.deadline is None else min(limit, self.deadline)
         unknown: _UnknownWrites = {"the write that is looked up"} if self.read_back else set()
         try:
-            step = next(steps)
+            step, took = next(steps), 0.0
             while True:
+                if isinstance(step, ops.Pause):
+                    self._pause(step, took, limit)
+                    step = steps.send(None)
+                    continue
+                since = self.clock()
                 requests = step.ops if isinstance(step, ops.Several) else (step,)
                 replies = self._replies(requests, limit, unknown)
+                took = self.clock() - since
                 step = steps.send(replies if isinstance(step, ops.Several) else replies[0])
         except StopIteration as end:
             outcome: T = end.value
@@ -346,6 +358,17 @@ class Driver:
         if self.at_once == 1 or len(asked) == 1:
             return list(map(answer, asked))
         return list(ahead(answer, asked, self.at_once))
+
+    def _pause(self, pause: ops.Pause, took: float, limit: float) -> None:
+        """Wait for a pause that a layout asks for, but not beyond the time allowed.
+
+        Args:
+            took: seconds that the request before it took.
+            limit: clock reading at which to give up.
+        """
+        times = pause.least + (pause.most - pause.least) * self.luck()
+        seconds = times * min(max(took, QUICKEST), SLOWEST)
+        self.sleep(min(seconds, max(0.0, limit - self.clock())))
 
     def _check_deadline(self, unknown: _UnknownWrites) -> None:
         """Raise `Unavailable` if the deadline has passed.

@@ -39,7 +39,7 @@ from epochal.model.events import Event
 from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
 from epochal.model.stream_names import TAG_STREAMS, TIMER_SET
 from epochal.model.versions import Appended, Conflict
-from epochal.plan.ops import Op, Several, Steps
+from epochal.plan.ops import Op, Pause, Several, Steps
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.scheduling import query_of, timer_of
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
@@ -163,7 +163,9 @@ class Engine:
             outcome: T = end.value
             return outcome
 
-    def _answer(self, asked: Op | Several | LoadPending | Fire | Sent | SideBySide, ends: float) -> Any:
+    def _answer(
+        self, asked: Op | Several | Pause | LoadPending | Fire | Sent | SideBySide, ends: float
+    ) -> Any:
         """Perform one request of a protocol generator, by its type, and return the answer."""
         match asked:
             case LoadPending():
@@ -234,7 +236,7 @@ class Engine:
         return stores[scope.layout]
 
 
-def _alone(op: Op | Several) -> Steps[Any]:
+def _alone(op: Op | Several | Pause) -> Steps[Any]:
     """Perform one operation as a plan of its own, and return the reply."""
     return (yield op)
 

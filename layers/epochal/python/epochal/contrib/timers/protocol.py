@@ -32,7 +32,7 @@ from epochal.errors import Contended, CorruptData, EpochalError, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import END, PER_SECOND, Ticks, format_ticks, parse_time
 from epochal.plan.batches import side_by_side
-from epochal.plan.ops import Delete, Items, Op, Put, Query, Several
+from epochal.plan.ops import Delete, Items, Op, Pause, Put, Query, Several
 from epochal.plan.values import Item, Key, decodes, read_list, sequence, text
 from epochal.scheduling import Timer
 
@@ -282,7 +282,7 @@ class SideBySide:
     doings: tuple[Doing[Came], ...]
 
 
-Doing = Generator[Op | Several | LoadPending | Fire | Sent | SideBySide, Any, T]
+Doing = Generator[Op | Several | Pause | LoadPending | Fire | Sent | SideBySide, Any, T]
 """A generator that yields one request after another, and is sent the answers."""
 
 
