@@ -16,7 +16,8 @@ conditional write; several are a transaction. The reply is one of these:
       ├ a response was lost, and no page can tell      it is undetermined
       ├ a stream is not as its part expects            the commit ends with the part's outcome
       ├ a condition of the program's own fails         it is unmet; or unavailable, if a lost try may still arrive
-      └ none of these                                  the commit is retried on the pages that came back
+      └ none of these                                  the commit is retried on the pages that came back, or after
+                                                       a pause on pages that are read again (`giving_way`)
 
 Since all is written or nothing, evidence from one page holds for all (`evidence.OwnWrite`), and for the program's own
 writes: they are sent again only if no page has had the stamp. A write that was not itself refused is sent again
@@ -37,6 +38,7 @@ from epochal.pages.attempts import Blocked, head_from, next_write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
+from epochal.pages.giving_way import pause_after
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
 from epochal.pages.writes import Planned, can_be_left, is_own, place_of, unchanged
@@ -161,19 +163,25 @@ def run_commit(commit: Commit, part: CommitPart) -> Steps[Ended]:
     heads, leaving, tries = dict(commit.known), set[str](), tuple[Plan, ...]()
     unread = [stream for stream in (*commit.writes, *commit.fences) if stream not in heads]
     moved: Heads = yield from last_pages(commit.table, unread)
+    refusals, pause = 0, None
     while True:
         # 2. Let the part decide whether these pages end the commit.
         outcome = yield from part.ending(moved, tries)
         if outcome is not None:
             return Ended(outcome=outcome, tries=tries)
-        # 3. Plan the writes; a page that turns out to be another begins the next round.
+        # 3. Let other writers finish, and read again what they have written to.
+        if pause is not None:
+            yield pause
+            moved, pause = (yield from last_pages(commit.table, moved)), None
+            continue
+        # 4. Plan the writes; a page that turns out to be another begins the next round.
         heads |= moved
         leaving.difference_update(moved)
         plan = yield from _plan(commit, part, heads, leaving)
         if not isinstance(plan, Plan):
             moved = plan
             continue
-        # 4. Send them, as one write or one transaction.
+        # 5. Send them, as one write or one transaction.
         tries = (*tries, plan)
         reply: Done | Overflow | Refusal = yield _operation(plan)
         match reply:
@@ -183,21 +191,22 @@ def run_commit(commit: Commit, part: CommitPart) -> Steps[Ended]:
                 leaving |= _too_small(plan, reply)
                 moved = {}
             case Refusal():
-                # 5. Find out whether a try whose answer was lost was applied, or an earlier call.
-                if not reply.ambiguous:
-                    # No answer was lost, so no try was applied. Another process may have written the same meanwhile.
-                    tries = ()
+                # 6. Find out whether a try whose answer was lost was applied, or an earlier call.
+                # If no answer was lost, no try was applied. Another process may have written the same meanwhile.
+                tries = tries if reply.ambiguous else ()
                 verdict = yield from _was_applied(commit, plan, reply)
                 own, unmet = _split_refusal(plan, reply)
                 outcome = yield from _known_outcome(part, plan, verdict, own, tries)
                 if outcome is not None:
                     return Ended(outcome=outcome, tries=tries)
-                # 6. Retry on the pages that came back, unless a condition of the program's own failed.
+                # 7. Retry on the pages that came back, unless a condition of the program's own failed.
                 moved = yield from _refusing_heads(commit.table, plan, reply)
                 if unmet:
                     check_over(reply, moved)
                     outcome = yield from part.ending(moved, tries)
                     return Ended(outcome=Conflict(unmet=unmet) if outcome is None else outcome, tries=tries)
+                refusals += 1
+                pause = pause_after(refusals)
 
 
 def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:

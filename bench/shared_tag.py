@@ -1,0 +1,249 @@
+"""Writers under one tag, in a simulated schedule: what they cost each other, within one process and between processes.
+
+    python -m bench.shared_tag
+
+Each writer makes one append after another without a break. A request takes 20 ms of simulated time, a tenth more or
+less, and comes to pass in the middle. Writers of one process share a store; between processes each has its own. The
+units are exact, the rates are those of the schedule:
+
+    own streams     events of a stream of the writer's own, all under one tag: a transaction on the stream and the tag
+    no stream       events under the tag alone: one conditional write of the tag's page
+    decisions       on the events of the tag, which are read first, each with one new event under it
+
+`alone` is a single writer. A rate is given as a part of what one writer reaches alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from bench.contention import Place, Schedule
+from bench.report import Report
+from bench.workloads import counting
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.projections import projection
+from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.plan.ops import Op, Reply
+from epochal.store.driver import Driver, Meter
+from epochal.testing.stores import memory_tables
+
+TAG: Final = "course:1"
+WRITERS: Final = (8, 32)
+EACH: Final = 20
+REQUEST: Final = 0.02
+SEED: Final = 1
+
+Append = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Largest write units of refused appends, for each append, and least rate beside that of one writer alone."""
+
+    wasted: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What writers append.
+
+    Attributes:
+        name: name of the row.
+        writer: makes the function that a writer calls for each append, from its stores and its number.
+        within: bounds by number of writers, for writers of one process.
+        between: bounds by number of writers, for writers of as many processes.
+    """
+
+    name: str
+    writer: Callable[[Place, int], Append]
+    within: dict[int, Bound]
+    between: dict[int, Bound]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What writers took.
+
+    Attributes:
+        kept: events that are there in the end.
+        appends: number of appends that were made.
+        wasted: write units of refused requests, for each append.
+        written: all write units, for each append.
+        read: read units, for each append.
+        requests: requests for each append.
+        rate: appends a second.
+        longest: seconds of the longest append.
+    """
+
+    kept: int
+    appends: int
+    wasted: float
+    written: float
+    read: float
+    requests: float
+    rate: float
+    longest: float
+
+
+def _own_streams(place: Place, number: int) -> Append:
+    streams, expected = place.streams, NO_STREAM
+
+    def append() -> None:
+        nonlocal expected
+        known: ExpectedVersion = expected
+        expected = streams.append(f"Student-{number}", [_event()], expected=known).token  # type: ignore[assignment]
+
+    return append
+
+
+def _no_stream(place: Place, number: int) -> Append:  # noqa: ARG001  all alike
+    return partial(place.tagged.append, [_event()])
+
+
+def _decisions(place: Place, number: int) -> Append:  # noqa: ARG001  all alike
+    decisions = Decisions(store=place.tagged, attempts=10_000)
+    count = projection(tags=[TAG], initial=0, on={"Enrolled": lambda count, _: count + 1})
+    return partial(decisions.handle, {"count": count}, lambda _: [_event()])
+
+
+def _event() -> Event:
+    return Event(type="Enrolled", data=b'{"seat": 17}', tags=(TAG,))
+
+
+SUBJECTS: Final = (
+    Subject(
+        name="own streams",
+        writer=_own_streams,
+        within={},
+        between={8: Bound(wasted=5, rate=0.8), 32: Bound(wasted=10, rate=0.8)},
+    ),
+    Subject(
+        name="no stream",
+        writer=_no_stream,
+        within={},
+        between={8: Bound(wasted=2, rate=0.8), 32: Bound(wasted=4, rate=0.8)},
+    ),
+    Subject(
+        name="decisions",
+        writer=_decisions,
+        within={},
+        between={8: Bound(wasted=2, rate=0.8), 32: Bound(wasted=5, rate=0.8)},
+    ),
+)
+
+
+def share(subject: Subject, writers: int, *, between: bool, seed: int = SEED) -> Shared:
+    """Let writers append until each has made its appends.
+
+    Args:
+        between: whether each writer has a store of its own, as in a process of its own.
+    """
+    dice, schedule, refused, meter = random.Random(seed), Schedule(), Meter(), Meter()
+    tables = memory_tables()
+
+    def place() -> Place:
+        def carried(op: Op) -> Reply:
+            schedule.sleep(REQUEST * dice.uniform(0.45, 0.55))
+            reply = tables.execute(op)
+            schedule.sleep(REQUEST * dice.uniform(0.45, 0.55))
+            return reply
+
+        driver = Driver(
+            execute=counting(carried, refused),
+            meter=meter,
+            clock=lambda: schedule.now,
+            sleep=schedule.sleep,
+            luck=dice.random,
+        )
+        return Place(driver=driver, dice=dice, schedule=schedule)
+
+    took: list[float] = []
+
+    def write(append: Append) -> None:
+        schedule.sleep(REQUEST * dice.random())
+        for _ in range(EACH):
+            began = schedule.now
+            append()
+            took.append(schedule.now - began)
+
+    one = place()
+    for number in range(writers):
+        schedule.begin(partial(write, subject.writer(place() if between else one, number)))
+    schedule.run()
+    appends = len(took)
+    reader = replace(one, driver=Driver(execute=tables.execute, meter=Meter())).tagged
+    return Shared(
+        kept=len(reader.read(Query(items=(QueryItem(tags=[TAG]),))).events),
+        appends=appends,
+        wasted=refused.units.write / appends,
+        written=meter.units.write / appends,
+        read=meter.units.read / appends,
+        requests=meter.requests / appends,
+        rate=appends / schedule.now,
+        longest=max(took),
+    )
+
+
+def holds(bound: Bound, shared: Shared, alone: Shared) -> bool:
+    """Whether no event was lost, and the bounds are kept."""
+    return (
+        shared.kept == shared.appends
+        and shared.wasted <= bound.wasted
+        and shared.rate >= bound.rate * alone.rate
+    )
+
+
+def main() -> None:
+    """Measure, print, fail beyond a bound."""
+    rows, missed = list[tuple[str, ...]](), list[str]()
+    for subject in SUBJECTS:
+        alone = share(subject, 1, between=False)
+        rows.append(_row(f"{subject.name}, alone", alone, alone))
+        for between, bounds in ((False, subject.within), (True, subject.between)):
+            for writers, bound in bounds.items():
+                shared = share(subject, writers, between=between)
+                where = "processes" if between else "writers of one process"
+                name = f"{subject.name}, {writers} {where}"
+                rows.append(_row(name, shared, alone))
+                if not holds(bound, shared, alone):
+                    missed.append(name)
+    Report(
+        title=f"{EACH} appends of each writer under one tag, simulated with {REQUEST * 1000:.0f} ms for a request",
+        columns=[
+            "",
+            "wasted write units an append",
+            "write units",
+            "read units",
+            "requests",
+            "appends a second",
+            "of one writer's",
+            "longest append",
+        ],
+        rows=rows,
+    ).print()
+    if missed:
+        raise SystemExit(f"events lost, too many wasted units, or too slow: {', '.join(missed)}")
+
+
+def _row(name: str, shared: Shared, alone: Shared) -> tuple[str, ...]:
+    return (
+        name,
+        f"{shared.wasted:.2f}",
+        f"{shared.written:.2f}",
+        f"{shared.read:.2f}",
+        f"{shared.requests:.2f}",
+        f"{shared.rate:.1f}",
+        f"{shared.rate / alone.rate:.2f}",
+        f"{shared.longest:.1f} s",
+    )
+
+
+if __name__ == "__main__":
+    main()
