@@ -18,9 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from tests.docs import browser_scripts, machine_index
+from tests.docs import awaited_methods, browser_scripts, machine_index
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+LIBRARY: Final = Path("layers/epochal/python/epochal")
+"""The library, whose docstrings are the pages of the Python API."""
 
 
 def settings(environment: Mapping[str, str]) -> str:
@@ -43,8 +45,13 @@ def prepare(place: Path) -> None:
     shutil.rmtree(place / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", place / "docs", ignore=shutil.ignore_patterns("requirements.txt"))
     (place / "zensical.toml").write_text(settings(os.environ), "utf-8")
-    if not (library := place / "layers").exists():  # whose docstrings are the pages of the Python API
-        library.symlink_to(ROOT / "layers")
+    sources = place / "layers"
+    if (
+        sources.is_symlink()
+    ):  # as earlier versions made it: to remove what is below would remove the library itself
+        sources.unlink()
+    shutil.rmtree(sources, ignore_errors=True)
+    awaited_methods.copy(ROOT / LIBRARY, place / LIBRARY)
     machine_index.write(place / "docs")
 
 

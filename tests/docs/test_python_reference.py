@@ -13,6 +13,7 @@ import pytest
 
 import epochal
 from epochal.contrib import equinox, event_store_adapter, sekiban
+from tests.docs import awaited_methods
 
 pytestmark = pytest.mark.slow  # all of the library is parsed
 
@@ -230,3 +231,12 @@ def test_what_is_shown_has_a_docstring() -> None:
     ]
     assert bare == []
     assert all(found(name) for name in LISTED)
+
+
+def test_methods_of_asynchronous_classes_are_shown_with_their_arguments(tmp_path: Path) -> None:
+    awaited_methods.copy(ROOT / "layers" / "epochal" / "python" / "epochal", tmp_path / "epochal")
+    classes = griffe.load("epochal.aio.stores", search_paths=[str(tmp_path)])
+    append, read = classes["AsyncStreams.append"], classes["AsyncStreams.read"]
+    assert [parameter.name for parameter in append.parameters][:3] == ["self", "stream", "events"]
+    assert append.docstring.value.startswith("Append events to a stream")
+    assert str(read.returns) == "AsyncIterator[Recorded]"
