@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from epochal import Delivery, Event, reaction
 from epochal.cli.main import epochal
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.testing.feeds import MemoryFeed
 from tests.docs.console import examples
 from tests.support.terminal import Terminal

@@ -15,7 +15,8 @@ import pytest
 from epochal import plugins
 from epochal.codec import json
 from epochal.codec.bodies import Encoded
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput
 from epochal.http import streams as http_streams
@@ -26,13 +27,7 @@ from epochal.layout.healing import heal_streams
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.port import Permission, Port
 from epochal.layout.source import End, Source
-from epochal.layout.streams import (
-    Batch,
-    EncodedEvent,
-    EncodedUnfold,
-    Known,
-    ReadPart,
-)
+from epochal.layout.streams import Batch, EncodedEvent, EncodedUnfold, Known, ReadPart
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend, Token, meets
 from epochal.plan.conditions import Absent, equals

@@ -14,7 +14,8 @@ from epochal import Event
 from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.feed.stream_history import StreamHistory

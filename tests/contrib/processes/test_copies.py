@@ -11,7 +11,8 @@ import pytest
 
 from epochal.contrib.processes import Append, Done, Output, Process
 from epochal.contrib.processes.process import Instance
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed
 from tests.contrib.processes.world import CODEC, Charged, Outside, Placed, Released, checkout

@@ -9,19 +9,11 @@ from typing import Any
 import pytest
 
 from epochal import cancel, later
-from epochal.contrib.processes import (
-    Append,
-    Call,
-    Done,
-    Output,
-    Publish,
-    Send,
-    process,
-    process_of,
-)
+from epochal.contrib.processes import Append, Call, Done, Output, Publish, Send, process, process_of
 from epochal.contrib.processes.process import Instance
 from epochal.contrib.timers.stores import timers_of
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.deciders.codecs import Stored
 from epochal.errors import InvalidInput
 from epochal.model.events import Event

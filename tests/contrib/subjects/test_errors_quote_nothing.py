@@ -28,7 +28,7 @@ from epochal.contrib.event_store_adapter import (
 )
 from epochal.contrib.subjects.sealing import Subjects, sealed_codec
 from epochal.contrib.subjects.testing import memory_subjects
-from epochal.contrib.transfer.importing.incoming import FieldMapping
+from epochal.contrib.transfer.importing.field_mapping import FieldMapping
 from epochal.contrib.transfer.importing.typed_bodies import TypedBodies, must_be_readable
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.upcasting import upcast

@@ -39,16 +39,7 @@ from epochal.contrib.event_store_adapter import (
 )
 from epochal.contrib.eventsourcing import EpochalDCBRecorder, EpochalFactory
 from epochal.contrib.mcp.server import server
-from epochal.contrib.processes import (
-    Append,
-    Call,
-    CommandRefused,
-    Output,
-    Publish,
-    Send,
-    Target,
-    process,
-)
+from epochal.contrib.processes import Append, Call, CommandRefused, Output, Publish, Send, Target, process
 from epochal.contrib.publish.publication import Publication, publisher
 from epochal.contrib.publish.recipients import LIMITS
 from epochal.contrib.sekiban.items import PROJECTION_STATES
@@ -57,7 +48,8 @@ from epochal.contrib.sql.read_models import SqlReadModels
 from epochal.contrib.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded, Subjects, sealed_codec
 from epochal.contrib.subjects.testing import memory_subjects
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.contrib.transfer.export.files import FORMATS
 from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope

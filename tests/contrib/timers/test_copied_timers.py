@@ -10,7 +10,8 @@ import pytest
 from epochal import Event, Query, QueryItem
 from epochal.contrib.timers.care import rebuild, take_over
 from epochal.contrib.timers.stores import timers_of
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.errors import InvalidInput
 from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
 from epochal.scheduling import after, cancel, later

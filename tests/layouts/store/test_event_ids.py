@@ -10,7 +10,8 @@ import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.publish.cloudevents import cloud_event, message
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.feed.conversations import conversation, tree
 from epochal.feed.events import FeedEvent

@@ -15,7 +15,8 @@ from epochal.contrib.event_store_adapter import store as aggregates
 from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.errors import InvalidInput
 from epochal.store import streams, tagged
 from epochal.store.joined import JoinedAppends

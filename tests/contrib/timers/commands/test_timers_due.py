@@ -13,7 +13,8 @@ from epochal.cli.target import OpenedStore
 from epochal.codec import json
 from epochal.contrib.timers.engine import engine_of
 from epochal.contrib.timers.stores import timers_of
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Event

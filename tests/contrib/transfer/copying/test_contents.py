@@ -9,9 +9,9 @@ import pytest
 
 from epochal.codec.bodies import encode
 from epochal.codec.bucket_bodies import claim_for
-from epochal.contrib.transfer.copying import stream_copy
-from epochal.contrib.transfer.copying.stream_copy import Digest, said_by
-from epochal.contrib.transfer.copying.stream_copy import batches as batched
+from epochal.contrib.transfer.copying import batches
+from epochal.contrib.transfer.copying.batches import batches as batched
+from epochal.contrib.transfer.copying.digests import Digest, said_by
 from epochal.contrib.transfer.rows import time_of
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
@@ -88,12 +88,12 @@ def test_a_body_says_the_same_in_the_bucket_and_in_the_item(*, compress: bool) -
 
 
 def test_events_are_appended_together_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_copy, "EVENTS", 3)
+    monkeypatch.setattr(batches, "EVENTS", 3)
     assert indices(list(batched(events(*[1] * 7)))) == [[0, 1, 2], [3, 4, 5], [6]]
 
 
 def test_events_are_appended_together_as_far_as_an_item_holds_their_bodies() -> None:
-    large, third = stream_copy.BYTES + 1, stream_copy.BYTES // 3
+    large, third = batches.BYTES + 1, batches.BYTES // 3
     assert indices(list(batched(events(large, large, 1, third, third, third, 1)))) == [
         [0],
         [1],

@@ -15,7 +15,8 @@ from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.transfer.copying import feed_copy
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamSource
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.layout.registry import source_of
 from epochal.layout.tables import store_tables
 from epochal.model.events import Event

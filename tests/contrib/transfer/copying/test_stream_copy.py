@@ -18,8 +18,9 @@ from epochal.contrib.event_store_adapter.copies import AggregateSource
 from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.timers.stores import timers_of
-from epochal.contrib.transfer.copying import stream_copy
-from epochal.contrib.transfer.copying.stream_copy import Original, StreamCopier, StreamSource
+from epochal.contrib.transfer.copying import batches, stream_copy
+from epochal.contrib.transfer.copying.sources import Original, StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
 from epochal.model.bodies import content_of
 from epochal.plan.ops import Get, Op, Query, Reply
@@ -452,7 +453,7 @@ def test_a_dry_run_tells_of_unfolds_that_the_copy_lacks(copier: StreamCopier) ->
 
 
 def test_many_events_are_copied_in_few_appends(copier: StreamCopier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_copy, "EVENTS", 40)
+    monkeypatch.setattr(batches, "EVENTS", 40)
     for _ in range(10):
         append(original(copier), "Cart-1", 10)
     writes = 0
@@ -474,7 +475,7 @@ def test_a_run_that_ends_anywhere_is_gone_on_with(
     copier: StreamCopier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever request is the last that arrives, with or without its answer, the next run ends with the same copy."""
-    monkeypatch.setattr(stream_copy, "EVENTS", 2)
+    monkeypatch.setattr(batches, "EVENTS", 2)
     store = original(copier)
     for _ in range(5):
         append(store, "Cart-1", 1)
@@ -500,7 +501,7 @@ def test_a_run_that_ends_anywhere_is_gone_on_with(
 
 
 def test_two_who_copy_at_once_make_one_copy(copier: StreamCopier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_copy, "EVENTS", 1)
+    monkeypatch.setattr(batches, "EVENTS", 1)
     for _ in range(4):
         append(original(copier), "Cart-1", 1)
     execute = copier.target.driver.execute

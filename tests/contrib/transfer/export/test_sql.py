@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from epochal import Event
-from epochal.contrib.transfer.export.commands import ask, engine, records
 from epochal.contrib.transfer.export.files import FORMATS, Format
 from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
+from epochal.contrib.transfer.export.queries import ask, engine, records
 from epochal.errors import InvalidInput
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal

@@ -14,10 +14,10 @@ import pytest
 
 from epochal import Event, json_codec
 from epochal.contrib.subjects.testing import memory_subjects
-from epochal.contrib.transfer.export.commands import ask, records
 from epochal.contrib.transfer.export.files import FORMATS, Format
 from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
+from epochal.contrib.transfer.export.queries import ask, records
 from epochal.errors import InvalidInput
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal

@@ -13,8 +13,9 @@ import pytest
 
 from epochal import Event
 from epochal.contrib.transfer.importing import sources
+from epochal.contrib.transfer.importing.field_mapping import FieldMapping
 from epochal.contrib.transfer.importing.importer import StreamImporter
-from epochal.contrib.transfer.importing.incoming import FieldMapping, Gone, Incoming, Misfit
+from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit
 from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended

@@ -15,18 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochal import Event
+from epochal.contrib.transfer.importing.field_mapping import FieldMapping
 from epochal.contrib.transfer.importing.importer import StreamImporter
-from epochal.contrib.transfer.importing.incoming import (
-    FieldMapping,
-    Gone,
-    Incoming,
-    Misfit,
-    Row,
-    body_of,
-    time_of,
-)
+from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit, Row
 from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.sources import mapped
+from epochal.contrib.transfer.importing.values import body_of, time_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import InvalidInput

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.contrib.transfer.importing.incoming import FieldMapping, Incoming, Misfit
+from epochal.contrib.transfer.importing.field_mapping import FieldMapping
+from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
 
 ROW = {"stream": "Cart-1", "type": "Added", "time": "2020-01-02T03:04:05Z", "data": "{}"}
 ID = "00000000-0000-4000-8000-000000000001"

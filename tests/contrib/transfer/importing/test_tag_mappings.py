@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.transfer.importing.incoming import FieldMapping, Incoming, Misfit
+from epochal.contrib.transfer.importing.field_mapping import FieldMapping
+from epochal.contrib.transfer.importing.incoming import Incoming, Misfit
 from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.tag_mapping import parse_tags, tags_in
 from epochal.errors import InvalidInput

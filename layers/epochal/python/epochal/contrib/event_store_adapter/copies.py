@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
-from epochal.contrib.transfer.copying.stream_copy import CopiedEvent, Original, Said, said_by
+from epochal.contrib.transfer.copying.digests import CopiedEvent, Said, said_by
+from epochal.contrib.transfer.copying.sources import Original
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.changes import Span

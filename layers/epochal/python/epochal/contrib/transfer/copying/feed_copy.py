@@ -16,7 +16,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from epochal.contrib.transfer.copying.stream_copy import StreamCopier, StreamCopy
+from epochal.contrib.transfer.copying.results import StreamCopy
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import SpanPage

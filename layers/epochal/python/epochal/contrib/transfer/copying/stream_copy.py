@@ -17,27 +17,28 @@ If the target keeps no tags, streams with tags are refused.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
-from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
+from epochal.codec.bodies import Encoded, decode
+from epochal.contrib.transfer.copying.batches import batches
+from epochal.contrib.transfer.copying.digests import CopiedEvent, Digest, Said, chosen_id, said_by
+from epochal.contrib.transfer.copying.results import Ending, StreamCopy
+from epochal.contrib.transfer.copying.sources import CopySource, Original, StreamSource
 from epochal.contrib.transfer.rows import time_of
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
-from epochal.feed.events import FeedEvent
-from epochal.layout.changes import Span
-from epochal.layout.streams import Batch, EncodedUnfold, Head
-from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.layout.streams import Batch, EncodedUnfold
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model import events as model
 from epochal.model import stream_names
-from epochal.model.bodies import Body, Claim, content_of
+from epochal.model.bodies import Body, Claim
 from epochal.model.events import RecordedUnfold
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
-from epochal.model.stream_names import TAG_STREAMS, no_step, stream_name
+from epochal.model.stream_names import no_step, stream_name
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
-from epochal.store.encoding import BodyCodec, recorded_unfolds, store_unfolds
+from epochal.store.encoding import store_unfolds
 from epochal.store.streams import Streams, prunable
-from epochal.store.tagged_importer import marked, unmarked
+from epochal.store.tagged_importer import marked
 
 ATTEMPTS: Final = 3
 """Attempts at a stream. If another run copies it too, the next attempt continues behind the events appended there."""
@@ -308,7 +309,7 @@ class _Copying:
                 correlation_id=event.correlation_id,
                 causation_id=event.causation_id,
                 tags=event.tags,
-                id=_id_of(event),
+                id=chosen_id(event),
             )
         )
 
@@ -403,329 +404,4 @@ def _refused(stream: str, why: str) -> StreamCopy:
     return StreamCopy(stream=stream, ending="refused", why=why)
 
 
-# Grouping events of a stream into appends. Pure.
-#
-# Few large appends cost least, as long as an item holds all their bodies: bodies that do not fit would move to the
-# bucket, though the original has them in its items. Unfolds belong to one version of the stream, so an append ends at
-# that version.
-
-EVENTS: Final = 500
-TAGS: Final = 90
-"""Most tags in an append: each is an item of a transaction, which has at most 100."""
-
-BYTES: Final = 128 * 1024
-"""Most bytes of bodies in an append, uncompressed. An item has at most 400 KB."""
-
-_FIELDS: Final = 200
-"""Estimated bytes of an event without its bodies."""
-
-
-def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[tuple[CopiedEvent, ...]]:
-    """Group events, in order, into batches for one append each.
-
-    A batch has at most 500 events, 128 KB of bodies, and 90 tags, unless a single event has more.
-
-    Args:
-        events: events of a stream
-        cut: index of an event that begins a new batch, so that unfolds of this version go out with the batch
-            before it
-    """
-    batch: list[CopiedEvent] = []
-    room, tags = BYTES, set[str]()
-    for event in events:
-        room -= _size(event)
-        tags.update(event.tags)
-        if batch and (room < 0 or len(batch) == EVENTS or len(tags) > TAGS or event.index == cut):
-            yield tuple(batch)
-            batch, room, tags = [], BYTES - _size(event), set(event.tags)
-        batch.append(event)
-    if batch:
-        yield tuple(batch)
-
-
-def _size(event: CopiedEvent) -> int:
-    """Estimate the bytes of an event."""
-    return _FIELDS + sum(map(_held, (event.data, event.meta)))
-
-
-def _held(body: Body) -> int:
-    """Return the bytes of a body; 0 for a body in a bucket."""
-    return len(body) if isinstance(body, bytes) else 0
-
-
-# Results of copying.
-
-Ending = Literal["copied", "unchanged", "tombstone", "refused", "differs"]
-"""Kind of result. `copied`: events were appended. `unchanged`: the copy had everything already. `tombstone`: the
-stream was deleted, and so is its copy. `refused`: nothing more was copied, and `why` is the reason. `differs`: the copy
-differs from the original, and `why` says where."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamCopy:
-    """Result of copying one stream.
-
-    Attributes:
-        stream: name of the stream
-        ending: kind of result
-        version: version of the original when it was read
-        first: index of the first event that the original still has; those below are pruned
-        copied: number of events that were appended to the copy now
-        events: number of events that were compared
-        digest: SHA-256 of the events' contents, the same in both streams; empty where nothing was compared
-        why: reason why the stream was refused or differs; empty otherwise
-    """
-
-    stream: str
-    ending: Ending
-    version: int = 0
-    first: int = 0
-    copied: int = 0
-    events: int = 0
-    digest: str = ""
-    why: str = ""
-
-    @property
-    def sound(self) -> bool:
-        """Whether the copy has everything that the original has."""
-        return self.ending not in ("refused", "differs")
-
-
-@dataclass(slots=True)
-class Tally:
-    """Sums over the results of copied streams.
-
-    Attributes:
-        streams: number of streams visited
-        copied: number of events appended
-        tombstones: number of streams that were deleted
-        pruned: number of streams whose first events are pruned
-        unsound: results of streams that were refused or differ
-    """
-
-    streams: int = 0
-    copied: int = 0
-    tombstones: int = 0
-    pruned: int = 0
-    unsound: list[StreamCopy] = field(default_factory=list)
-
-    def add(self, each: StreamCopy) -> None:
-        """Add the result of a stream to the sums."""
-        self.streams += 1
-        self.copied += each.copied
-        self.tombstones += each.ending == "tombstone"
-        self.pruned += each.first > 0 and each.ending != "tombstone"
-        if not each.sound:
-            self.unsound.append(each)
-
-
 # Sources of copies: named streams of any layout, and streams of plug-ins, all read through the same protocol.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
-    """Head of a stream, as it was read.
-
-    Attributes:
-        version: index of the next event
-        first: index of the first event that exists; those below are pruned, and in no archive
-        deleted: whether the stream was deleted
-        unfolds: stored unfolds, with bodies in the bucket as claims
-    """
-
-    version: int
-    first: int = 0
-    deleted: bool = False
-    unfolds: tuple[RecordedUnfold, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Whether the stream holds nothing that could be lost."""
-        return self.deleted or (self.first == self.version and not self.unfolds)
-
-
-class CopySource(Protocol):
-    """Source of streams to copy."""
-
-    @property
-    def layout(self) -> str:
-        """Name of the layout that the streams are stored in."""
-
-    @property
-    def said(self) -> Said:
-        """Function that computes the digest of a body."""
-
-    def head(self, stream: str) -> Original | None:
-        """Read the head of a stream; None if there is no such stream."""
-
-    def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Yield events `first` to `end - 1` of a stream, with bodies in the bucket as claims.
-
-        Raises:
-            EpochalError: an event is gone, or cannot be read.
-        """
-
-    def elsewhere(self, span: Span) -> bool:
-        """Whether all events of a span belong to other streams, and are copied with these."""
-
-    def content(self, claim: Claim) -> bytes:
-        """Fetch the content of a body from the bucket."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamSource:
-    """Source of named streams in a store.
-
-    Attributes:
-        store: store of the streams
-    """
-
-    store: Streams
-
-    @property
-    def layout(self) -> str:
-        """Name of the layout that the streams are stored in."""
-        return self.store.layout.name
-
-    @property
-    def said(self) -> Said:
-        """Function that computes the digest of a body, in an item or in the bucket."""
-        return said_by(self.store.codec)
-
-    def head(self, stream: str) -> Original | None:
-        """Read the head of a stream, with the index of its first event; None if there is no such stream.
-
-        Pruned events that an archive holds count as there.
-        """
-        head = self.store.head(stream)
-        if head is None:
-            return None
-        unfolds = recorded_unfolds(head.read_unfolds(), self.store.codec, fetch=False)
-        first = 0 if head.deleted else self._first(head)
-        return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
-
-    def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Yield events `first` to `end - 1` of a stream, with bodies in the bucket as claims.
-
-        Raises:
-            EventsPruned: an event is missing at the end, as where the stream was deleted since its head was read.
-        """
-        next_index = first
-        for event in self.store.reader(fetch=False).events(stream, first, end - first, "forward"):
-            yield event
-            next_index = event.index + 1
-        if next_index < end:
-            raise EventsPruned(stream, next_index, end)
-
-    def elsewhere(self, span: Span) -> bool:
-        """Whether all events in a span of a tag's stream have a home stream, and are copied with that."""
-        if not span.stream.startswith(TAG_STREAMS):
-            return False
-        tag = span.stream.removeprefix(TAG_STREAMS)
-        entries = self.store.tagged.between(tag, span.index, span.next, fetch=False)
-        return all(event.stream for event in entries)
-
-    def content(self, claim: Claim) -> bytes:
-        """Fetch the content of a body from the store's bucket.
-
-        Raises:
-            InvalidInput: the store has no bucket.
-        """
-        bodies = self.store.codec.bodies
-        if bodies is None:
-            raise InvalidInput("bucket", f"must be given: the body {claim.key} lies in one")
-        return bodies.get(claim)
-
-    def _first(self, head: Head) -> int:
-        """Find the index of the first event that a stream, or its archive, still has.
-
-        Items are read one at a time, since a read of the stream would fetch a megabyte.
-        """
-        store = self.store
-        cursor = store.layout.stand(head, 0, forward=True)
-        first = head.version
-        while not cursor.at_end:
-            part = store.driver.run(store.layout.advance(store.table, cursor, 1))
-            if part.spans:
-                first = part.spans[0].base
-                break
-            cursor = part.cursor
-        archived = (
-            StreamSource(store.archive).head(head.stream) if first and store.archive is not None else None
-        )
-        return archived.first if archived is not None and archived.version >= first else first
-
-
-# Digest of everything in an event that must be the same in the copy. Pure, except for bodies in a bucket.
-#
-# Layouts have their own formats for times and bodies: times are compared to 100 ns, bodies by their decoded content. An
-# event's append id is not copied, since it identifies a write, and the copy is another write.
-
-Said = Callable[..., bytes]
-"""Function from a body and an event type to the SHA-256 of the body's content, the same in any encoding.
-
-For a set timer it is the same with and without the mark of imported timers."""
-
-CopiedEvent = model.Recorded | FeedEvent
-"""An event of any layout, as it is stored or as the feed shows it."""
-
-
-def said_by(codec: BodyCodec) -> Said:
-    """Make a function that computes the SHA-256 of a body's content, in an item or in the codec's bucket.
-
-    A body in a bucket is fetched only where its claim does not tell the digest: where it is compressed, or a timer's.
-    """
-
-    def said(body: Body, type_: str = "") -> bytes:
-        """Return the SHA-256 of a body's content, for a set timer without the mark of imported timers."""
-        sets = type_ == stream_names.TIMER_SET
-        if isinstance(body, Claim):
-            if body.encoding == DIRECT and not sets:
-                return bytes.fromhex(body.sha256)
-            (body,) = codec.unpack([encode_claim(body)])
-        content = content_of(body)
-        return hashlib.sha256(unmarked(content) if sets else content).digest()
-
-    return said
-
-
-def _id_of(event: CopiedEvent) -> str | None:
-    """Return the event id that the caller chose; None for an event with tags, whose id is the store's."""
-    return None if event.tags else event.id or None
-
-
-@dataclass(slots=True)
-class Digest:
-    """Running digest of a stream's events, in order.
-
-    Attributes:
-        said: function that computes the digest of a body
-        events: number of events added
-    """
-
-    said: Said
-    events: int = 0
-    _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
-
-    def add(self, event: CopiedEvent) -> bytes:
-        """Add the next event, and return the SHA-256 of this event alone, for comparison with its copy.
-
-        Raises:
-            InvalidInput: the event's timestamp is no time.
-        """
-        texts = (event.type, event.correlation_id, event.causation_id, *event.tags)
-        texts += ("id", chosen) if (chosen := _id_of(event)) else ()
-        parts = [
-            f"{event.index} {time_of(event.timestamp)}".encode(),
-            self.said(event.data, event.type),
-            self.said(event.meta),
-        ]
-        parts += [b"-" if text is None else b"+" + text.encode() for text in texts]
-        added = hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in parts)).digest()
-        self._hash.update(added)
-        self.events += 1
-        return added
-
-    def hex(self) -> str:
-        """Return the digest of all events so far, as 64 hex digits."""
-        return self._hash.hexdigest()

@@ -16,13 +16,9 @@ from epochal.cli.inputs import NAMED, ImportIncomplete, Unsound, must_be_named
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
 from epochal.contrib.transfer.copying.feed_copy import FeedCopier
-from epochal.contrib.transfer.copying.stream_copy import (
-    CopySource,
-    StreamCopier,
-    StreamCopy,
-    StreamSource,
-    Tally,
-)
+from epochal.contrib.transfer.copying.results import StreamCopy, Tally
+from epochal.contrib.transfer.copying.sources import CopySource, StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.contrib.transfer.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.contrib.transfer.importing.incoming import Misfit
 from epochal.contrib.transfer.importing.kinds import KINDS, source_of

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from epochal.care.table_exports import Open, export_at
 from epochal.codec import json
-from epochal.contrib.transfer.importing.incoming import FieldMapping, Misfit
+from epochal.contrib.transfer.importing.field_mapping import FieldMapping
+from epochal.contrib.transfer.importing.incoming import Misfit
 from epochal.contrib.transfer.importing.sources import Columns, HistorySource, objects
 from epochal.errors import InvalidInput, brought_by
 from epochal.lazy_dataclasses import asdict

@@ -22,7 +22,8 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, Final
 
-from epochal.contrib.transfer.copying.stream_copy import Digest, StreamSource, said_by
+from epochal.contrib.transfer.copying.digests import Digest, said_by
+from epochal.contrib.transfer.copying.sources import StreamSource
 from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit, Row
 from epochal.contrib.transfer.importing.typed_bodies import must_be_readable
 from epochal.contrib.transfer.importing.writing import HistoryWriter, PartWritten, StreamPart, recorded

@@ -20,7 +20,8 @@ from typing import IO, Any, Final, cast
 
 from epochal.codec import json
 from epochal.codec.json import MARK
-from epochal.contrib.transfer.importing.incoming import REST, FieldMapping, Misfit, Row, Where, has
+from epochal.contrib.transfer.importing.field_mapping import REST, FieldMapping, Where, has
+from epochal.contrib.transfer.importing.incoming import Misfit, Row
 from epochal.errors import InvalidInput, brought_by
 from epochal.lazy_dataclasses import dataclass, field, replace
 

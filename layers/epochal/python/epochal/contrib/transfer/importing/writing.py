@@ -19,7 +19,9 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Final
 
-from epochal.contrib.transfer.copying.stream_copy import Digest, StreamCopier, StreamSource, said_by
+from epochal.contrib.transfer.copying.digests import Digest, said_by
+from epochal.contrib.transfer.copying.sources import StreamSource
+from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.contrib.transfer.export.parts import end_with_parent
 from epochal.contrib.transfer.importing.incoming import Incoming
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, MissingBody, WrongTable
