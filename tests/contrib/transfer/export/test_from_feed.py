@@ -376,7 +376,7 @@ def test_a_complete_export_of_which_a_part_was_removed_is_not_taken_for_whole(
 ) -> None:
     feed = filled()
     exported(feed, tmp_path / "out")
-    export = parts.found_in(tmp_path / "out")
+    export = parts.load_export(tmp_path / "out")
     assert export is not None
     part = [part for range_ in export.ranges for part in export.parts(range_)][place]
     for path in (export.note(part.partition, part.start), export.file(part.partition, part.start)):
@@ -408,7 +408,7 @@ def opened() -> FeedReader:
 def test_workers_side_by_side_write_what_one_does(tmp_path: Path) -> None:
     export = begin_feed(opened(), tmp_path / "out", ExportScope(source="here", format="ndjson"))
     heard = list[int]()
-    run_feed(export, opened, workers=2, told=lambda counts: heard.append(counts.rows))
+    run_feed(export, opened, workers=2, report=lambda counts: heard.append(counts.rows))
     found = bare(rows_in(tmp_path / "out", "ndjson"))
     assert [(row["stream"], row["index"], row["data"]) for row in found] == [
         (row["stream"], row["index"], row["data"]) for row in expected(filled(appends=20))
@@ -465,7 +465,7 @@ def test_the_wanted_is_refused_by_its_field(tmp_path: Path) -> None:
 def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
     feed = filled()
     export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
-    assert parts.found_in(tmp_path / "out") == export
+    assert parts.load_export(tmp_path / "out") == export
     assert isinstance(export, EventExport)
     assert all(isinstance(each, FeedRange) for each in export.ranges)
 
@@ -509,7 +509,7 @@ def test_what_is_said_of_an_export_and_was_changed_is_noticed(
         exported(feed, folder)
     said = json.loads(path.read_text())
     del said["sum"]
-    path.write_text(json.dumps(said | {"sum": parts._sum(said)}))  # noqa: SLF001  a forger's
+    path.write_text(json.dumps(said | {"sum": parts.checksum(said)}))
     if "end" in change:
         with pytest.raises(CorruptData, match="ends at|not what was written"):
             exported(feed, folder)
@@ -526,7 +526,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 
 def test_two_exports_that_begin_at_once_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed, asked = filled(), list[EventExport]()
-    keep = parts._keep  # noqa: SLF001  between a look and a write
+    keep = parts.save_export
 
     def keeping(export: EventExport) -> None:
         if not asked:
@@ -550,7 +550,7 @@ def test_a_second_run_is_refused_before_it_takes_a_range_of_the_first(tmp_path: 
             run_feed(export, lambda: feed.reader)
         refused.append(second.value.field)
 
-    run_feed(export, lambda: feed.reader, told=told)
+    run_feed(export, lambda: feed.reader, report=told)
     assert refused
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
@@ -608,7 +608,9 @@ def test_notes_are_not_read_again_after_each_part(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(EventExport, "_part", counted)
     export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
-    counts = run_feed(export, lambda: feed.reader, file_rows=1, told=lambda counts: heard.append(counts.rows))
+    counts = run_feed(
+        export, lambda: feed.reader, file_rows=1, report=lambda counts: heard.append(counts.rows)
+    )
     assert heard == sorted(heard)
     assert heard[-1] == counts.rows
     assert len(heard) > 20

@@ -139,24 +139,24 @@ def export(
 
 
 def _exported(
-    store: OpenedStore, folder: Path, wanted: ExportScope, start: FeedStart, workers: int | None = None
+    store: OpenedStore, folder: Path, scope: ExportScope, start: FeedStart, workers: int | None = None
 ) -> ExportCounts:
     """Export the feed of a store to files in a folder, with a progress line, and return the counts."""
     choice, workers = side_by_side(workers)
-    begun = origins.begin_feed(store.feed, folder, wanted, start)
+    event_export = origins.begin_feed(store.feed, folder, scope, start)
     opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
-    return _told(partial(origins.run_feed, begun, opened), begun, workers)
+    return _run_with_progress(partial(origins.run_feed, event_export, opened), event_export, workers)
 
 
 def _from_tables(
-    store: OpenedStore, folder: Path, wanted: ExportScope, exports: Sequence[str], workers: int | None
+    store: OpenedStore, folder: Path, scope: ExportScope, exports: Sequence[str], workers: int | None
 ) -> ExportCounts:
     """Export the events of a store's tables, or of DynamoDB exports of tables, and return the counts.
 
     Args:
         store: opened store
         folder: folder for the files
-        wanted: selection of events
+        scope: selection of events
         exports: `TABLE=PLACE` for each export to read; empty to read the tables themselves
         workers: number of worker processes; None for the default
 
@@ -175,9 +175,9 @@ def _from_tables(
             if not sources:
                 raise InvalidInput("--from-export", "must have a table with the heads of streams")
         segments = {source.base: origins.segments_of(sizes.get(source.table, 0)) for source in sources}
-        begun = origins.begin_tables(folder, wanted, segments)
+        event_export = origins.begin_tables(folder, scope, segments)
         opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
-        return _told(partial(origins.run_tables, begun, opened), begun, workers)
+        return _run_with_progress(partial(origins.run_tables, event_export, opened), event_export, workers)
 
 
 def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:
@@ -233,12 +233,14 @@ def _tables_there(choice: Choice, file: Path | None) -> tuple[FeedReader, Sequen
     return _tables(open_store(choice), file)
 
 
-def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) -> ExportCounts:
+def _run_with_progress(
+    run: Callable[..., ExportCounts], event_export: EventExport, workers: int
+) -> ExportCounts:
     """Run an export with a progress line, and return its counts."""
     with output.progress("exporting") as tell:
         return run(
-            workers=min(workers, max(1, len(begun.ranges))),
-            told=lambda counts: tell(quantity(counts.rows)),
+            workers=min(workers, max(1, len(event_export.ranges))),
+            report=lambda counts: tell(quantity(counts.rows)),
         )
 
 

@@ -83,18 +83,18 @@ def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterato
 
     If the block fails, no file appears.
     """
-    begun = path.with_name(f".{path.name}.tmp")
-    with begun.open("wb") as file:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
         with _WRITERS[format](file, columns) as write:
             yield write
         file.flush()
         os.fsync(file.fileno())
-    replace(begun, path)
+    replace(temporary, path)
 
 
-def replace(begun: Path, path: Path) -> None:
+def replace(temporary: Path, path: Path) -> None:
     """Move a finished temporary file to its path, and sync the folder, so that it survives a power loss."""
-    os.replace(begun, path)  # noqa: PTH105  tests end a program here
+    os.replace(temporary, path)  # noqa: PTH105  tests end a program here
     if os.name == "nt":  # Windows opens no folder, and writes such changes through
         return
     folder = os.open(path.parent, os.O_RDONLY)
@@ -148,9 +148,11 @@ def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  froz
     }
     fields += [
         arrow.field(
-            f"{TYPED}{each.name}", typed.get(each.type, arrow.string()), metadata={"epochal.kind": each.type}
+            f"{TYPED}{column.name}",
+            typed.get(column.type, arrow.string()),
+            metadata={"epochal.kind": column.type},
         )
-        for each in columns.more
+        for column in columns.more
     ]
     return arrow.schema(fields, metadata={"epochal.contrib.transfer.rows": str(VERSION)})
 

@@ -22,7 +22,7 @@ from epochal.contrib.transfer.export.parts import (
     ExportScope,
     FeedRange,
     RowBatch,
-    begun,
+    load_or_begin,
     size_of,
 )
 from epochal.contrib.transfer.export.parts import run as run_parts
@@ -64,26 +64,26 @@ HELD: Final = 800
 
 
 def begin_feed(
-    feed: FeedReader, folder: Path, wanted: ExportScope, start: FeedStart = "beginning"
+    feed: FeedReader, folder: Path, scope: ExportScope, start: FeedStart = "beginning"
 ) -> EventExport:
     """Load the export of the feed in a folder, or begin one that ends at the feed's current tail.
 
     Args:
         feed: reader of the feed
         folder: folder of the export
-        wanted: selection of events
+        scope: selection of events
         start: place in the feed where a new export begins
 
     Raises:
         InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
     """
-    return begun(
+    return load_or_begin(
         folder,
-        wanted,
+        scope,
         lambda: (
-            each
+            range_
             for at in feed.partitions()
-            for each in ranges_of(
+            for range_ in ranges_of(
                 at.partition, feed.place(at.partition, start), at.tail, partial(_end_of, feed)
             )
         ),
@@ -152,12 +152,12 @@ class FeedOrigin:
 
     feed: FeedReader
 
-    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+    def batches(self, scope: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
         """Yield the rows of a range of the feed in batches, one for each index entry.
 
         If the events of a window take too much memory, the range is read on with smaller windows.
         """
-        entries, is_whole = _Entries(self.feed, wanted, range_), False
+        entries, is_whole = _Entries(self.feed, scope, range_), False
         while not is_whole:
             try:
                 for batch in entries.read():
@@ -165,7 +165,7 @@ class FeedOrigin:
                     yield batch
                 is_whole = True
             except _TooMuch:
-                entries = _Entries(self.feed, wanted, range_, entries.smaller())
+                entries = _Entries(self.feed, scope, range_, entries.smaller())
 
 
 class _TooMuch(Exception):
@@ -176,18 +176,18 @@ class _Entries:
     """Reads the entries of a range, with their events in windows of bounded memory."""
 
     def __init__(
-        self, feed: FeedReader, wanted_: ExportScope, range_: FeedRange, most: int | None = None
+        self, feed: FeedReader, scope: ExportScope, range_: FeedRange, most: int | None = None
     ) -> None:
         """Prepare to read the feed entries of a range, with at most `most` events in the first window.
 
         Args:
             feed: reader of the feed
-            wanted_: selection of events
+            scope: selection of events
             range_: range to read
             most: most events in the first window; None for `MOST_EVENTS`
         """
         self._feed, self._range = feed, range_
-        self._categories, self._of = wanted_.categories or None, feed.categories(range_.partition)
+        self._categories, self._of = scope.categories or None, feed.categories(range_.partition)
         self._ahead = deque[tuple[int, list[Span]]]()
         self._largest = WINDOW_BYTES // WINDOW
         self._most, self._room, self._held = most or MOST_EVENTS, 0, 0
@@ -255,7 +255,7 @@ class _Entries:
             """
             for event in read(stream, first, end):
                 self._held += HELD + sum(
-                    len(each) for each in (event.data, event.meta) if isinstance(each, bytes)
+                    len(body) for body in (event.data, event.meta) if isinstance(body, bytes)
                 )
                 if self._held > 2 * WINDOW_BYTES and self._room > FEWEST:
                     raise _TooMuch
@@ -286,7 +286,7 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
 #
 # A range is a segment of a scan for heads (`care.heads`). DynamoDB assigns segments by a hash of the keys, so a stream
 # stays in its segment whatever is appended meanwhile. The events of each stream are read from the store, up to the end
-# that its head told when it was scanned. Streams come in no order, and pruned events have no rows.
+# that its head had when it was scanned. Streams come in no order, and pruned events have no rows.
 
 SEGMENTS: Final = 16
 """Fewest segments of a table. Each can be read by another worker."""
@@ -311,20 +311,20 @@ def segments_of(size: int) -> int:
     return min(MOST_SEGMENTS, max(SEGMENTS, -(-size // SEGMENT_BYTES)))
 
 
-def begin_tables(folder: Path, wanted: ExportScope, segments: Mapping[int, int]) -> EventExport:
+def begin_tables(folder: Path, scope: ExportScope, segments: Mapping[int, int]) -> EventExport:
     """Load the export of tables in a folder, or begin one with a range for each segment of each source.
 
     Args:
         folder: folder of the export
-        wanted: selection of events
+        scope: selection of events
         segments: number of segments of each source, by its first partition
 
     Raises:
         InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
     """
-    return begun(
+    return load_or_begin(
         folder,
-        wanted,
+        scope,
         lambda: (FeedRange(base, at, at + 1) for base, count in segments.items() for at in range(count)),
     )
 
@@ -340,8 +340,8 @@ def run_tables(
         how: keyword arguments of `parts.run`
     """
     segments: dict[int, int] = {}
-    for each in export.ranges:
-        segments[each.partition] = max(segments.get(each.partition, 0), each.end)
+    for range_ in export.ranges:
+        segments[range_.partition] = max(segments.get(range_.partition, 0), range_.end)
     return run_parts(export, partial(_tables_opened, opener, segments), **how)
 
 
@@ -367,13 +367,13 @@ class TablesOrigin:
     sources: Mapping[int, Source]
     segments: Mapping[int, int]
 
-    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+    def batches(self, scope: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
         """Yield the rows of a segment's streams in batches.
 
         Only the last batch ends at a place to go on from: the others have the range's start as their end.
         """
         rows, read, size = list[Row](), 0, 0
-        for row in self._rows(wanted, range_):
+        for row in self._rows(scope, range_):
             read += 1
             if row is not None:
                 rows.append(row)
@@ -383,23 +383,23 @@ class TablesOrigin:
                 rows, read, size = [], 0, 0
         yield RowBatch(rows, range_.end, read, size)
 
-    def _rows(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
+    def _rows(self, scope: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
         """Yield the row of each event in a segment; None for an event whose row comes from another stream."""
-        categories, of = wanted.categories or None, self.feed.categories(range_.partition)
+        categories, of = scope.categories or None, self.feed.categories(range_.partition)
         category = lru_cache(4_096)(of.of)
-        for events in ahead(self._read(range_.partition), self._heads(wanted, range_), AT_ONCE):
+        for events in ahead(self._read(range_.partition), self._heads(scope, range_), AT_ONCE):
             for event in events:
                 first = comes_first(event, categories, of)
                 yield row_of(event, category=category) if first else None
 
-    def _heads(self, wanted: ExportScope, range_: FeedRange) -> Iterator[End | UnreadableHead]:
+    def _heads(self, scope: ExportScope, range_: FeedRange) -> Iterator[End | UnreadableHead]:
         """Yield the end of each stream in a segment that has one of the categories, then each unreadable head."""
         source, of = self.sources[range_.partition], self.feed.categories(range_.partition)
         segment = (range_.start, self.segments[range_.partition])
         unreadable, open_ = list[UnreadableHead](), None
         for page in self.feed.driver.pages(scan(source, segment)):
             for head in read_heads(source, page.items, unreadable.append):
-                if wanted.categories and not of.hold(head.end.stream, wanted.categories):
+                if scope.categories and not of.hold(head.end.stream, scope.categories):
                     continue
                 if open_ is not None and (joined := _joined(open_, head.end)) is not None:
                     open_ = joined

@@ -155,13 +155,13 @@ class EventExport:
 
     Attributes:
         folder: folder with the files
-        wanted: selection of events
+        scope: selection of events
         ranges: all ranges of the export, up to the tail of the feed when the export began
         complete: whether all ranges are written and checked
     """
 
     folder: Path
-    wanted: ExportScope
+    scope: ExportScope
     ranges: tuple[FeedRange, ...]
     complete: bool = False
 
@@ -187,24 +187,24 @@ class EventExport:
 
     def file(self, partition: int, start: int) -> Path:
         """Return the path of the file with a part's rows."""
-        return self.folder / f"{_name(partition, start)}.{self.wanted.format}"
+        return self.folder / f"{part_name(partition, start)}.{self.scope.format}"
 
     def note(self, partition: int, start: int) -> Path:
         """Return the path of the JSON file with the end and the counts of a part."""
-        return _notes(self.folder) / f"{_name(partition, start)}.json"
+        return notes_folder(self.folder) / f"{part_name(partition, start)}.json"
 
-    def _part(self, left: FeedRange) -> ExportPart | None:
+    def _part(self, rest: FeedRange) -> ExportPart | None:
         """Load the part that begins at the start of a range; None if that part is not finished.
 
         Raises:
             CorruptData: the note of the part is damaged, or was edited.
         """
-        path = self.note(left.partition, left.start)
+        path = self.note(rest.partition, rest.start)
         try:
-            note = _unchanged(json.loads(path.read_bytes()))
+            note = checked_note(json.loads(path.read_bytes()))
             part = ExportPart(
-                partition=left.partition,
-                start=left.start,
+                partition=rest.partition,
+                start=rest.start,
                 end=int(note["end"]),
                 counts=ExportCounts(**note["counts"]),
             )
@@ -212,9 +212,9 @@ class EventExport:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptData(f"{path} is not what was written there: {error}") from error
-        if not left.start < part.end <= left.end:
+        if not rest.start < part.end <= rest.end:
             raise CorruptData(f"{path} says that it ends at {part.end}")
-        return part if not part.counts.rows or self.file(left.partition, left.start).exists() else None
+        return part if not part.counts.rows or self.file(rest.partition, rest.start).exists() else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -257,62 +257,62 @@ class RowBatch(NamedTuple):
 class Origin(Protocol):
     """Source that an export reads its events from."""
 
-    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+    def batches(self, scope: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
         """Yield the rows of a range in batches, from its start on, always in the same order."""
 
 
-def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedRange]]) -> EventExport:
+def load_or_begin(folder: Path, scope: ExportScope, ranges: Callable[[], Iterable[FeedRange]]) -> EventExport:
     """Load the export in a folder, or begin a new one there.
 
     Args:
         folder: folder of the files; made where it does not exist
-        wanted: selection of events
+        scope: selection of events
         ranges: function that returns the ranges of a new export
 
     Raises:
         InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
     """
-    ready(wanted.format)
-    wanted = replace(wanted, columns=tuple((each.name, each.type) for each in columns_of(wanted).more))
-    if (existing := found_in(folder)) is None:
-        if folder.exists() and (not folder.is_dir() or any(map(_counts, folder.rglob("*")))):
+    ready(scope.format)
+    scope = replace(scope, columns=tuple((column.name, column.type) for column in columns_of(scope).more))
+    if (existing := load_export(folder)) is None:
+        if folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.rglob("*")))):
             raise InvalidInput(
                 "folder", "must be new or empty, or have the export that is to be gone on with"
             )
-        export = EventExport(folder=folder, wanted=wanted, ranges=tuple(ranges()))
-        _notes(folder).mkdir(parents=True, exist_ok=True)
-        with locked(_notes(folder) / RUN):
-            if (existing := found_in(folder)) is None:
-                _keep(export)
+        export = EventExport(folder=folder, scope=scope, ranges=tuple(ranges()))
+        notes_folder(folder).mkdir(parents=True, exist_ok=True)
+        with locked(notes_folder(folder) / RUN):
+            if (existing := load_export(folder)) is None:
+                save_export(export)
                 return export
-    if existing.wanted != wanted:
+    if existing.scope != scope:
         raise InvalidInput(
-            "folder", f"has an export of something else: {_difference(existing.wanted, wanted)}"
+            "folder", f"has an export of something else: {_describe_difference(existing.scope, scope)}"
         )
     return existing
 
 
-def columns_of(wanted: ExportScope) -> Columns:
+def columns_of(scope: ExportScope) -> Columns:
     """Return the columns of the files of an export with a scope, with those of the codec's events.
 
     Raises:
         InvalidInput: the codec cannot be imported, or is no codec.
     """
-    if not wanted.codec:
+    if not scope.codec:
         return Columns()
     from epochal.contrib.schemas.columns import columns  # noqa: PLC0415  for few
 
-    module, _, name = wanted.codec.partition(":")
+    module, _, name = scope.codec.partition(":")
     try:
         codec = getattr(load_object(module), name, None)
     except (ModuleNotFoundError, ValueError) as error:
-        raise InvalidInput("codec", f"{wanted.codec} is not there: {error}") from error
+        raise InvalidInput("codec", f"{scope.codec} is not there: {error}") from error
     if not isinstance(codec, EventCodec):
-        raise InvalidInput("codec", f"{wanted.codec} is no codec: module:name of one is")
+        raise InvalidInput("codec", f"{scope.codec} is no codec: module:name of one is")
     return Columns(columns(codec))
 
 
-def _counts(path: Path) -> bool:
+def _is_foreign(path: Path) -> bool:
     """Whether a path is a file of somebody else, so that no export may begin in its folder.
 
     Paths that an export leaves when it ends before it has begun are none.
@@ -320,21 +320,26 @@ def _counts(path: Path) -> bool:
     return path.name not in ("_export", ".export.json.tmp", RUN)
 
 
-def found_in(folder: Path) -> EventExport | None:
+def load_export(folder: Path) -> EventExport | None:
     """Load the export in a folder, or return None if there is none.
 
     Raises:
         InvalidInput: the export cannot be read, or is of another version of Epochal.
     """
     try:
-        note = json.loads((_notes(folder) / "export.json").read_bytes())
+        note = json.loads((notes_folder(folder) / "export.json").read_bytes())
         if note["export"] != FORM:
             raise InvalidInput("folder", "has an export of another version of Epochal")
-        note = _unchanged(note)
-        of = note["wanted"]
-        of |= {"categories": tuple(of["categories"]), "columns": tuple(map(tuple, of["columns"]))}
+        note = checked_note(note)
+        scope = note["wanted"]
+        scope |= {
+            "categories": tuple(scope["categories"]),
+            "columns": tuple(map(tuple, scope["columns"])),
+        }
         ranges = tuple(FeedRange(*bounds) for bounds in note["ranges"])
-        return EventExport(folder=folder, wanted=ExportScope(**of), ranges=ranges, complete=note["complete"])
+        return EventExport(
+            folder=folder, scope=ExportScope(**scope), ranges=ranges, complete=note["complete"]
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -349,7 +354,7 @@ def run(
     *,
     workers: int = 1,
     file_rows: int = FILE_ROWS,
-    told: Callable[[ExportCounts], object] = lambda _: None,
+    report: Callable[[ExportCounts], object] = lambda _: None,
 ) -> ExportCounts:
     """Write the missing parts of an export, check all of its files, and return its counts.
 
@@ -358,7 +363,7 @@ def run(
         opener: function that opens the origin; with several workers each calls it in its own process
         workers: number of processes that write ranges side by side
         file_rows: rows of a file, about
-        told: function called with the counts so far, as the export proceeds
+        report: function called with the counts so far, as the export proceeds
 
     Raises:
         CorruptData: a file has other rows than were read, or the note of a part was changed. The error names the file,
@@ -369,22 +374,22 @@ def run(
     must_be_whole(file_rows, "file_rows", 1)
     if export.complete:
         return _checked(export)
-    with locked(_notes(export.folder) / RUN):
+    with locked(notes_folder(export.folder) / RUN):
         if workers == 1:
             counts = export.counts
-            for each in export.ranges:
-                for part in write_range(export, each, opener, file_rows):
+            for range_ in export.ranges:
+                for part in write_range(export, range_, opener, file_rows):
                     counts.add(part.counts)
-                    told(replace(counts))
+                    report(replace(counts))
         else:
-            _side_by_side(export, opener, workers, file_rows, told)
+            _side_by_side(export, opener, workers, file_rows, report)
         counts = _checked(export)
         if not counts.rows:
-            with written(_empty(export), export.wanted.format, columns_of(export.wanted)) as write:
+            with written(_empty(export), export.scope.format, columns_of(export.scope)) as write:
                 write(())
-        for leftover in export.folder.glob(f".*.{export.wanted.format}.tmp"):
+        for leftover in export.folder.glob(f".*.{export.scope.format}.tmp"):
             leftover.unlink()  # left by a run that was killed
-        _keep(replace(export, complete=True))
+        save_export(replace(export, complete=True))
     return counts
 
 
@@ -403,13 +408,13 @@ def write_range(
         InvalidInput: another process writes the range.
         CorruptData: events are missing or doubled, or the note of a part was changed.
     """
-    with locked(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
+    with locked(notes_folder(export.folder) / f"{part_name(range_.partition, range_.start)}.lock"):
         rest = range_
         for part in export.parts(range_):
             rest = rest._replace(start=part.end)
         if rest.start < rest.end:
-            batches = _gathered(opener().batches(export.wanted, rest), min(file_rows, BATCH_ROWS))
-            columns = columns_of(export.wanted)
+            batches = _gathered(opener().batches(export.scope, rest), min(file_rows, BATCH_ROWS))
+            columns = columns_of(export.scope)
             while rest.start < rest.end:
                 part = _write_part(export, rest, batches, columns, file_rows)
                 rest = rest._replace(start=part.end)
@@ -417,7 +422,7 @@ def write_range(
 
 
 def _write_part(
-    export: EventExport, left: FeedRange, batches: Iterator[RowBatch], columns: Columns, file_rows: int
+    export: EventExport, rest: FeedRange, batches: Iterator[RowBatch], columns: Columns, file_rows: int
 ) -> ExportPart:
     """Write the next part of a range, file and note, and return it.
 
@@ -426,22 +431,22 @@ def _write_part(
     Raises:
         CorruptData: events are missing or doubled.
     """
-    part = ExportPart(partition=left.partition, start=left.start, end=left.end)
-    path, size = export.file(left.partition, left.start), 0
-    with _if_any(path, export.wanted.format, columns) as write:
+    part = ExportPart(partition=rest.partition, start=rest.start, end=rest.end)
+    path, size = export.file(rest.partition, rest.start), 0
+    with _if_any(path, export.scope.format, columns) as write:
         for batch in batches:
-            rows = [row for row in batch.rows if export.wanted.has(row)]
+            rows = [row for row in batch.rows if export.scope.has(row)]
             write(rows)
             part.counts.add(batch.counts(rows))
             size += batch.size
             full = part.counts.rows >= file_rows or part.counts.read >= 4 * file_rows or size >= FILE_BYTES
-            if full and batch.end > left.start:
+            if full and batch.end > rest.start:
                 part.end = batch.end
                 break
         if not part.counts.whole:
             raise CorruptData(f"{path}: events are missing or doubled: {part.counts}")
         note = {"end": part.end, "counts": asdict(part.counts)}
-        _write_json(export.note(left.partition, left.start), note)
+        write_note(export.note(rest.partition, rest.start), note)
     return part
 
 
@@ -466,17 +471,17 @@ def _side_by_side(
     opener: Callable[[], Origin],
     workers: int,
     file_rows: int,
-    told: Callable[[ExportCounts], object],
+    report: Callable[[ExportCounts], object],
 ) -> None:
     """Write the ranges of an export in several processes, and report the counts about once a second."""
     with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
-        running = {pool.submit(_whole_range, export, each, opener, file_rows) for each in export.ranges}
+        running = {pool.submit(_whole_range, export, range_, opener, file_rows) for range_ in export.ranges}
         try:
             while running:
                 finished, running = wait(running, timeout=PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
-                for each in finished:
-                    each.result()
-                told(export.counts)
+                for task in finished:
+                    task.result()
+                report(export.counts)
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -510,21 +515,21 @@ def _checked(export: EventExport) -> ExportCounts:
         CorruptData: a part is missing, a file has another number of rows, or a file belongs to no part.
     """
     counts, ours = ExportCounts(), set[Path]()
-    for each in export.ranges:
-        position = each.start
-        for part in export.parts(each):
+    for range_ in export.ranges:
+        position = range_.start
+        for part in export.parts(range_):
             position = part.end
             counts.add(part.counts)
             path = export.file(part.partition, part.start)
             if part.counts.rows:
                 ours.add(path)
-                if (rows := _count(path, export.wanted.format)) != part.counts.rows:
+                if (rows := _count(path, export.scope.format)) != part.counts.rows:
                     raise CorruptData(f"{path} has {rows:,} rows, and {part.counts.rows:,} were read")
-        if position != each.end:
+        if position != range_.end:
             raise CorruptData(
-                f"{export.folder}: what is behind {position} is missing of partition {each.partition}"
+                f"{export.folder}: what is behind {position} is missing of partition {range_.partition}"
             )
-    strangers = set(export.folder.glob(f"*.{export.wanted.format}")) - ours - {_empty(export)}
+    strangers = set(export.folder.glob(f"*.{export.scope.format}")) - ours - {_empty(export)}
     if strangers:
         raise CorruptData(f"{min(strangers)} is no part of the export beside it")
     return counts
@@ -544,7 +549,7 @@ def _count(path: Path, format_: Format) -> int:
 
 def _empty(export: EventExport) -> Path:
     """Return the path of the file that an export without rows gets, so that readers find its columns."""
-    return export.folder / f"none.{export.wanted.format}"
+    return export.folder / f"none.{export.scope.format}"
 
 
 @contextmanager
@@ -562,45 +567,45 @@ def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[
         yield put
 
 
-def _keep(export: EventExport) -> None:
+def save_export(export: EventExport) -> None:
     """Write scope, ranges and state of an export to `export.json` in its folder, atomically."""
     note = {
         "export": FORM,
         "rows": VERSION,
-        "wanted": asdict(export.wanted),
+        "wanted": asdict(export.scope),
         "ranges": export.ranges,
         "complete": export.complete,
     }
-    _write_json(_notes(export.folder) / "export.json", note)
+    write_note(notes_folder(export.folder) / "export.json", note)
 
 
-def _write_json(path: Path, value: dict[str, Any]) -> None:
+def write_note(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object with its checksum to a file, atomically and synced to disk."""
-    begun = path.with_name(f".{path.name}.tmp")
-    with begun.open("w", encoding="utf-8") as file:
-        json.dump(value | {"sum": _sum(value)}, file)
+    load_or_begin = path.with_name(f".{path.name}.tmp")
+    with load_or_begin.open("w", encoding="utf-8") as file:
+        json.dump(value | {"sum": checksum(value)}, file)
         file.flush()
         os.fsync(file.fileno())
-    files.replace(begun, path)
+    files.replace(load_or_begin, path)
 
 
-def _unchanged(said: dict[str, Any]) -> dict[str, Any]:
+def checked_note(note: dict[str, Any]) -> dict[str, Any]:
     """Check the checksum of a JSON note, and return the note without it.
 
     Raises:
         ValueError: the note was changed after it was written.
     """
-    if said.pop("sum", None) != _sum(said):
+    if note.pop("sum", None) != checksum(note):
         raise ValueError("its sum is another")
-    return said
+    return note
 
 
-def _sum(value: dict[str, Any]) -> str:
+def checksum(value: dict[str, Any]) -> str:
     """Return the SHA-256 of a JSON object, as hex digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _notes(folder: Path) -> Path:
+def notes_folder(folder: Path) -> Path:
     """Return the folder of an export's notes.
 
     Readers of folders, as pyarrow's, skip names that begin with `_`.
@@ -608,21 +613,21 @@ def _notes(folder: Path) -> Path:
     return folder / "_export"
 
 
-def _name(partition: int, start: int) -> str:
+def part_name(partition: int, start: int) -> str:
     """Return the name of a part's files, without an ending."""
     return f"{partition:06d}-{start:019d}"
 
 
-def _difference(found: ExportScope, asked: ExportScope) -> str:
+def _describe_difference(existing: ExportScope, requested: ExportScope) -> str:
     """Describe in words how the scope of the export in a folder differs from the requested one."""
     return ", ".join(
-        f"{name} is {_said(was)}, not {_said(asdict(asked)[name])}"
-        for name, was in asdict(found).items()
-        if was != asdict(asked)[name]
+        f"{name} is {_format_value(value)}, not {_format_value(asdict(requested)[name])}"
+        for name, value in asdict(existing).items()
+        if value != asdict(requested)[name]
     )
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value of a scope for an error message."""
     if isinstance(value, int):
         return time_text(value)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.contrib.transfer.export.files import FORMATS, TYPED, Format
-from epochal.contrib.transfer.export.parts import found_in
+from epochal.contrib.transfer.export.parts import load_export
 from epochal.contrib.transfer.rows import COLUMNS, Kind
 from epochal.errors import InvalidInput, brought_by
 
@@ -51,15 +51,15 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
     if not place.is_dir():
         if not place.exists():
             raise InvalidInput("place", f"{place} does not exist")
-        named: dict[str, Format] = {f".{each}": each for each in FORMATS}
+        named: dict[str, Format] = {f".{name}": name for name in FORMATS}
         if not place.is_file() or place.suffix not in named:
             raise InvalidInput("place", f"must be a folder, or a file with rows: {', '.join(named)}")
         return named[place.suffix], [place.resolve()]
-    export = found_in(place)
+    export = load_export(place)
     if export is not None and not export.complete:
         raise InvalidInput("place", "has an export that has not ended: run it again, and it goes on")
-    files = {each: sorted(place.glob(f"*.{each}")) for each in FORMATS}
-    formats = [each for each in FORMATS if files[each]]
+    files = {name: sorted(place.glob(f"*.{name}")) for name in FORMATS}
+    formats = [name for name in FORMATS if files[name]]
     if len(formats) != 1:
         raise InvalidInput("place", "must have files of one format" if formats else "has no files with rows")
     return formats[0], [path.resolve() for path in files[formats[0]]]
@@ -75,8 +75,8 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
             computed.
     """
     format_, paths = files_at(place)
-    export = found_in(place if place.is_dir() else place.parent)
-    typed = () if export is None else export.wanted.columns
+    export = load_export(place if place.is_dir() else place.parent)
+    typed = () if export is None else export.scope.columns
     database = _opened(
         format_, paths, {f"{TYPED}{name}": _TYPES_OF.get(kind, "VARCHAR") for name, kind in typed}
     )
