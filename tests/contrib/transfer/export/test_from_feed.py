@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochal import Event
-from epochal.contrib.transfer.export import files, origins, parts
+from epochal.contrib.transfer.export import files, notes, origins, parts, runs
 from epochal.contrib.transfer.export.files import FORMATS, Format, arrow_schema
 from epochal.contrib.transfer.export.origins import FeedOrigin, begin_feed, ranges_of, run_feed
 from epochal.contrib.transfer.export.parts import (
@@ -390,7 +390,7 @@ def test_two_runs_do_not_write_one_range(tmp_path: Path) -> None:
     feed = filled()
     export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     (range_, *_) = export.ranges
-    writing = parts.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
+    writing = runs.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
     next(writing)
     with pytest.raises(InvalidInput, match="folder: is being written by another export"):
         run_feed(export, lambda: feed.reader)
@@ -500,7 +500,7 @@ def test_what_is_said_of_an_export_and_was_changed_is_noticed(
     folder = tmp_path / "out"
     export = begin_feed(feed.reader, folder, ExportScope(source="here"))
     (range_, *_) = export.ranges
-    writing = parts.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
+    writing = runs.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
     next(writing)
     writing.close()
     path = folder / "_export" / "export.json" if name == "export.json" else export.note(*range_[:2])
@@ -509,7 +509,7 @@ def test_what_is_said_of_an_export_and_was_changed_is_noticed(
         exported(feed, folder)
     said = json.loads(path.read_text())
     del said["sum"]
-    path.write_text(json.dumps(said | {"sum": parts.checksum(said)}))
+    path.write_text(json.dumps(said | {"sum": notes.checksum(said)}))
     if "end" in change:
         with pytest.raises(CorruptData, match="ends at|not what was written"):
             exported(feed, folder)
@@ -535,7 +535,7 @@ def test_two_exports_that_begin_at_once_are_one(tmp_path: Path, monkeypatch: pyt
                 begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
         keep(export)
 
-    monkeypatch.setattr(parts, "_keep", keeping)
+    monkeypatch.setattr(parts, "save_export", keeping)
     begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     assert begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here")) == asked[0]
 

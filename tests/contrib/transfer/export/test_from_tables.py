@@ -21,7 +21,8 @@ from epochal.contrib.transfer.export.origins import (
     run_tables,
     segments_of,
 )
-from epochal.contrib.transfer.export.parts import ExportCounts, ExportScope, write_range
+from epochal.contrib.transfer.export.parts import ExportCounts, ExportScope
+from epochal.contrib.transfer.export.runs import write_range
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.layout.source import Source

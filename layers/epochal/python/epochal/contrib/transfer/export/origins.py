@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from epochal.care.heads import UnreadableHead, read_heads, scan
 from epochal.contrib.transfer.export.parts import (
-    BATCH_BYTES,
     EventExport,
     ExportCounts,
     ExportScope,
@@ -25,7 +24,8 @@ from epochal.contrib.transfer.export.parts import (
     load_or_begin,
     size_of,
 )
-from epochal.contrib.transfer.export.parts import run as run_parts
+from epochal.contrib.transfer.export.runs import BATCH_BYTES
+from epochal.contrib.transfer.export.runs import run as run_parts
 from epochal.contrib.transfer.rows import Row, row_of
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent
@@ -96,7 +96,7 @@ def run_feed(export: EventExport, opener: Callable[[], FeedReader], **how: Any) 
     Args:
         export: export to go on with
         opener: function that opens the feed reader, in each worker process where there are several
-        how: keyword arguments of `parts.run`
+        how: keyword arguments of `runs.run`
     """
     return run_parts(export, partial(_feed_opened, opener), **how)
 
@@ -337,7 +337,7 @@ def run_tables(
     Args:
         export: export to go on with
         opener: function that opens the feed reader and the sources, in each worker process where there are several
-        how: keyword arguments of `parts.run`
+        how: keyword arguments of `runs.run`
     """
     segments: dict[int, int] = {}
     for range_ in export.ranges:

@@ -22,7 +22,7 @@ from typing import Final
 from epochal.contrib.transfer.copying.digests import Digest, said_by
 from epochal.contrib.transfer.copying.sources import StreamSource
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier
-from epochal.contrib.transfer.export.parts import end_with_parent
+from epochal.contrib.transfer.export.runs import end_with_parent
 from epochal.contrib.transfer.importing.incoming import Incoming
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, MissingBody, WrongTable
 from epochal.layout.registry import layout_named
