@@ -1,10 +1,11 @@
 """Writers in each other's way, in a simulated schedule: what they cost each other, the same on every machine.
 
-8 writers make 20 decisions each, one after another: on one stream, with deciders and by a program's own loop, on two
-streams at once, on a tag, on an aggregate. Those on streams keep the state that they know. A request takes 5 or 50 ms
-of simulated time, a third more or less, in two parts, and comes to pass between them; a decision takes up to half a
-millisecond. So what is measured is the rule for going on after a conflict, and not how the threads of a machine meet;
-`bench.workloads` has them, too.
+8 writers, each in a process of its own, make 20 decisions each, one after another: on one stream, with deciders and by
+a program's own loop, on two streams at once, on a tag, on an aggregate. Those on streams keep the state that they know.
+A request takes 5 or 50 ms of simulated time, a third more or less, in two parts, and comes to pass between them; a
+decision takes up to half a millisecond. So what is measured is the rule for going on after a conflict, and not how the
+threads of a machine meet; `bench.workloads` has them, too. `bench.hot_stream` has writers of one process, who take
+turns.
 
 Bounds, for 160 decisions: 400 write units of refused appends; 200 read units on a stream and on an aggregate, 400 on
 two streams. A decision on a tag reads all of it first; that is 1,800.
@@ -316,18 +317,23 @@ def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> 
         schedule.sleep(request * dice.uniform(0.35, 0.65))
         return reply
 
-    driver = Driver(
-        execute=counting(carried, refused),
-        meter=Meter(),
-        clock=lambda: schedule.now,
-        sleep=schedule.sleep,
-        luck=dice.random,
-    )
-    place = Place(driver=driver, dice=dice, schedule=schedule)
+    meter = Meter()
+
+    def process() -> Place:
+        """What a process has: writers of one process would take turns."""
+        driver = Driver(
+            execute=counting(carried, refused),
+            meter=meter,
+            clock=lambda: schedule.now,
+            sleep=schedule.sleep,
+            luck=dice.random,
+        )
+        return Place(driver=driver, dice=dice, schedule=schedule)
+
     took: list[float] = []
 
     def write() -> None:
-        decide = subject.writer(place)
+        decide = subject.writer(process())
         for _ in range(EACH):
             began = schedule.now
             schedule.sleep(_THOUGHT * dice.random())
@@ -337,9 +343,9 @@ def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> 
     for _ in range(WRITERS):
         schedule.begin(write)
     schedule.run()
-    units = driver.meter.units
+    units = meter.units
     return Contention(
-        kept=subject.kept(replace(place, driver=Driver(execute=tables.execute, meter=Meter()))),
+        kept=subject.kept(replace(process(), driver=Driver(execute=tables.execute, meter=Meter()))),
         wasted=refused.units.write,
         read=units.read,
         seconds=schedule.now,
