@@ -75,10 +75,11 @@ class Caller(threading.Thread):
     def run(self) -> None:
         try:
             with self.place as place:
-                self.found = place.note
+                self.found = place.note(*KEY)
                 self.inside.set()
                 assert self.over.wait(SOON)
-                place.changed, place.note = self._changed, self._note
+                place.changed = self._changed
+                place.leave_note(self._note, *KEY)
                 if self.error is not None:
                     raise self.error  # noqa: TRY301  as the caller's own function would
         except BaseException as error:  # noqa: BLE001  the test looks at it
@@ -286,7 +287,7 @@ def test_the_next_caller_gets_what_the_last_one_has_left(driver: Driver) -> None
     assert second.found == "token"
     second.end()
     with Place(driver, KEY) as place:
-        assert place.note is None, "nobody has waited for it"
+        assert place.note(*KEY) is None, "nobody has waited for it"
 
 
 def test_an_interrupt_while_a_caller_waits_leaves_its_place(
@@ -391,7 +392,8 @@ def test_what_nobody_has_waited_for_is_freed(driver: Driver) -> None:
     note = Note()
     freed = weakref.ref(note)
     with Place(driver, KEY) as place:
-        place.note, place.changed = note, True
+        place.write()
+        place.leave_note(note, *KEY)
     del note, place
     gc.collect()
     assert freed() is None

@@ -30,7 +30,7 @@ from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.kinds import must_be_seconds
-from epochal.model.versions import Appended, Undetermined
+from epochal.model.versions import Appended, Token, Undetermined
 from epochal.plan.ops import Steps
 from epochal.store.answers import token_of
 
@@ -91,10 +91,14 @@ class Loader(Generic[S, E]):
     folder: Folder[S, E]
     cache: Cache | None
 
-    def load(self, stream: str, how: Load | AllowStale) -> Loaded[S]:
-        """Load a stream's state in the requested way: from the store, the cache, or by assumption."""
+    def load(self, stream: str, how: Load | AllowStale, latest: Token | None = None) -> Loaded[S]:
+        """Load a stream's state in the requested way: from the store, the cache, or by assumption.
+
+        A state that is older than the stream's token `latest` is not returned: the store is read instead, since an
+        append on that state would be refused.
+        """
         check_load(how)
-        if how is ASSUME_EMPTY:
+        if how is ASSUME_EMPTY and latest is None:
             return Loaded(state=self.folder.begin(), known=None, confirmed=False, begun=self.now())
         entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())
         cached: Loaded[S] | None = None
@@ -106,9 +110,14 @@ class Loader(Generic[S, E]):
                 confirmed=False,
                 begun=entry.begun,
             )
-            if isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of):
+            is_accepted = isinstance(how, AllowStale) and how.accepts(self.now() - entry.as_of)
+            if is_accepted and not _is_older(entry.token, latest):
                 return cached
-        return self.read_lagging(stream, cached) if how is ALLOW_LAG else self.read(stream, cached)
+        if how is ALLOW_LAG:
+            loaded = self.read_lagging(stream, cached)
+            if not _is_older(token_of(loaded.known), latest):
+                return loaded
+        return self.read(stream, cached)
 
     def read_lagging(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
         """Load a state by an eventually consistent read, or return the one `before` if that is later.
@@ -186,3 +195,10 @@ class Loader(Generic[S, E]):
         kind, streams = self.folder, self.folder.streams
         rules = (kind.initial, kind.evolve, kind.codec, kind.access, kind.forget_pruned)
         return (stream, streams.driver.execute, streams.table, rules)
+
+
+def _is_older(token: Token | None, latest: Token | None) -> bool:
+    """Return whether a state's token, None without a stream, is older than the stream's latest one that is known."""
+    if latest is None or token is None:
+        return latest is not None
+    return token.version < latest.version or (token.version == latest.version and token.etag != latest.etag)

@@ -15,6 +15,9 @@ every answer was decided on the latest state, at the moment of the append or of 
 is searched for after each load. Each attempt is an append of its own, which its store applies exactly once (DESIGN
 §5.3).
 
+Decisions of one process on the same stream take turns (`epochal.store.queueing`): each begins when the one before has
+ended, so that they do not refuse each other. So refusals come from other processes.
+
 After the first refusal the decision is made again at once, because the refusal returned the newest state. After the
 second, other writers are busy on the same stream, and a writer that continues without a pause costs each of them a
 refused write. From the third on, the pauses are so long that the returned state is old when they end: the state is read
@@ -39,6 +42,7 @@ from epochal.model.timers import Later
 from epochal.store.backing_off import back_off
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
+from epochal.store.queueing import Place
 
 ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""
@@ -149,13 +153,18 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """Driver of the store."""
 
     @property
-    def about(self) -> object:
-        """The one stream on which the decision is made; None if there are more."""
-        return None
+    def queue_keys(self) -> Sequence[tuple[str, ...]]:
+        """Keys of what the decision may write to, on which decisions of one process take turns; none for no turns."""
+        return ()
 
     @abstractmethod
-    def over(self, driver: Driver) -> Self:
-        """Return the same source with all requests through another driver."""
+    def over(self, driver: Driver, place: Place | None = None) -> Self:
+        """Return the same source with all requests through another driver.
+
+        Args:
+            driver: the driver.
+            place: place in the queues of `queue_keys`, with the notes of the decisions before; None for none.
+        """
 
     @abstractmethod
     def load(self) -> B | Earlier[R, T]:
@@ -210,12 +219,16 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """
         must_be_whole(attempts, "attempts", 1)
         driver, meter = self.driver.metered()
-        with meter, block_of(metadata):
-            result, outcome = self.over(driver)._run(attempts)  # noqa: SLF001  its own
+        with meter, block_of(metadata), Place(driver, *self.queue_keys) as place:
+            result, outcome = self.over(driver, place)._run(attempts, place)  # noqa: SLF001  its own
         return result, replace(cast("Any", outcome), capacity=meter.capacity)
 
-    def _run(self, attempts: int) -> tuple[R, T]:
-        """Load, decide and append until a decision is stored, or the attempts are used up."""
+    def _run(self, attempts: int, place: Place) -> tuple[R, T]:
+        """Load, decide and append until a decision is stored, or the attempts are used up.
+
+        Args:
+            place: place in the queues of what is decided on, which is told whether the decision writes.
+        """
         driver, attempt = self.driver, 0
         # 1. Load the state. If an earlier call with the key has stored the decision, step 6 answers.
         base = self.load()
@@ -230,6 +243,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
                 return self.unchanged(base, plan)
             # 4. Append on exactly the state that was decided on, and return the outcome.
             attempt += 1
+            place.write()
             since = driver.clock()
             answer = self.append(base, plan, since)
             # 5. If another writer was faster, decide again on the newer state: go to step 2.

@@ -36,6 +36,7 @@ from epochal.model.tag_answers import Seen
 from epochal.model.tags import Query, own_tags
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.driver import Driver
+from epochal.store.queueing import Place
 from epochal.store.tagged import TaggedStore
 
 R = TypeVar("R")
@@ -214,7 +215,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
     def driver(self) -> Driver:
         return self.decisions.store.driver
 
-    def over(self, driver: Driver) -> _OnQuery[R]:
+    def over(self, driver: Driver, place: Place | None = None) -> _OnQuery[R]:  # noqa: ARG002  it has no queue
         store = replace(self.decisions.store, driver=driver)
         return replace(self, decisions=replace(self.decisions, store=store))
 

@@ -40,7 +40,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         """Load the stream's state, then the model."""
         (party,) = self.parties
         model = Decisions(store=self._tagged)
-        loaded = (party.deciders.loader.load(party.stream, self.how),)
+        loaded = (party.deciders.loader.load(party.stream, self.how, self._latest(party.stream)),)
         return self._free(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
 
     def confirmed(self, base: DecisionBase) -> bool:

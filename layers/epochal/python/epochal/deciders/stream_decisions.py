@@ -71,6 +71,7 @@ from epochal.model.versions import (
 from epochal.store.answers import token_of
 from epochal.store.driver import Driver
 from epochal.store.outcomes import append_error
+from epochal.store.queueing import Place
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
@@ -214,6 +215,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         key: of that stream alone, where it is; else of all streams together.
         answers: an answer of `decision` is wanted, of an earlier call too.
         joint: an answer is for each party, and rests on all of them.
+        place: place in the queues of the streams, whose notes are the streams' tokens; None for none.
     """
 
     parties: tuple[Party[Any, Any], ...]
@@ -223,6 +225,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     key: DecisionKey | str | None = None
     answers: bool = False
     joint: bool = False
+    place: Place | None = None
 
     @property
     def driver(self) -> Driver:
@@ -230,21 +233,26 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return self.streams.driver
 
     @property
-    def about(self) -> object:
-        """The stream, of a decision on one; None for a joint one."""
-        return None if self.joint else self.parties[0].stream
+    def queue_keys(self) -> Sequence[tuple[str, ...]]:
+        """The streams, each with its table."""
+        return [(self.streams.table, party.stream) for party in self.parties]
 
-    def over(self, driver: Driver) -> Self:
+    def over(self, driver: Driver, place: Place | None = None) -> Self:
         """Return the same source with all requests of its deciders through another driver."""
         streams = self.streams.on(driver)
         parties = [
             replace(party, deciders=replace(party.deciders, streams=streams)) for party in self.parties
         ]
-        return replace(self, streams=streams, parties=tuple(parties))
+        return replace(self, streams=streams, parties=tuple(parties), place=place)
 
     def load(self) -> DecisionBase | Earlier[R, _All]:
         """Load the state of each stream, then look up the key."""
-        return self._free([party.deciders.loader.load(party.stream, self.how) for party in self.parties])
+        return self._free(
+            [
+                party.deciders.loader.load(party.stream, self.how, self._latest(party.stream))
+                for party in self.parties
+            ]
+        )
 
     def confirmed(self, base: DecisionBase) -> bool:
         """Return whether a single stream was read; for several, the append finds out."""
@@ -311,6 +319,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             known: Known[Head] = stream_plan.base.known if appended is None else appended.token
             loaded = replace(stream_plan.base, state=stream_plan.state, known=known)
             party.deciders.loader.keep(party.stream, loaded, since)
+            if self.place is not None:
+                self.place.leave_note(token_of(known), self.streams.table, party.stream)
             outcomes.append(stream_plan.outcome(token_of(known)))
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
@@ -320,6 +330,11 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         """Send the append; return the outcome, with that of each stream."""
         known = {party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)}
         return self.streams.append_on(known, appends, key=self.key, also=also)
+
+    def _latest(self, stream: str) -> Token | None:
+        """Return the token that the last caller in the queue of a stream has left; None if it left none."""
+        latest: Token | None = None if self.place is None else self.place.note(self.streams.table, stream)
+        return latest
 
     def _onward(
         self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool

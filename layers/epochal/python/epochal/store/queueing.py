@@ -37,6 +37,10 @@ WIDEST: Final = 64
 """Largest number of callers at work on a key at the same time, as long as they change nothing."""
 
 
+Key = tuple[str, ...]
+Notes = dict[Key, Any]
+
+
 class Queue:
     """The callers at work on a key, and those that wait.
 
@@ -45,17 +49,17 @@ class Queue:
         at_work: number of callers at work, without those that others have passed.
         width: number of callers that may be at work.
         passed: how often callers that seemed stuck were passed.
-        note: what the last caller left for the next one.
+        notes: notes by key that the last caller left for the next one.
     """
 
-    __slots__ = ("admissions", "at_work", "note", "passed", "waiting", "width")
+    __slots__ = ("admissions", "at_work", "notes", "passed", "waiting", "width")
 
     def __init__(self) -> None:
         self.admissions = 0
         self.at_work = 0
         self.width = 1
         self.passed = 0
-        self.note: Any = None
+        self.notes: Notes = {}
         self.waiting: deque[Ticket] = deque()
 
     def join(self, ticket: Ticket) -> None:
@@ -66,14 +70,14 @@ class Queue:
             ticket.turn = turn()
             self.waiting.append(ticket)
 
-    def leave(self, ticket: Ticket, *, changed: bool, note: Any) -> None:
+    def leave(self, ticket: Ticket, *, changed: bool, notes: Notes) -> None:
         """End a caller's work, or its waiting; let in those that may go on now."""
         if ticket.waits():
             self.give_up(ticket)
         elif ticket.passed == self.passed:
             self.at_work -= 1
             self.width = 1 if changed else min(2 * self.width, WIDEST)
-            self.note = note
+            self.notes = notes
         self._let_in_next()
 
     def give_up(self, ticket: Ticket) -> None:
@@ -84,7 +88,7 @@ class Queue:
     def pass_by(self) -> None:
         """Let in the first caller that waits, whoever is at work."""
         self.passed += 1
-        self.at_work, self.width, self.note = 0, 1, None
+        self.at_work, self.width, self.notes = 0, 1, {}
         self._let_in_next()
 
     @property
@@ -149,30 +153,33 @@ if hasattr(os, "register_at_fork"):
 class Place:
     """A caller's place in the queues of keys; as a context manager, its block runs when the caller's turn comes.
 
+    A caller can leave a note on a key for the next one, such as the token of the stream; it is lost if nobody waits.
+    The notes on all keys of a caller are given to the next one in any of its queues, so a note may be older than the
+    last write to its key.
+
     Attributes:
-        changed: whether the caller has written; it is set before the block ends.
-        note: what the caller before left, of a place in one queue; and what this one leaves for the next.
+        changed: whether the caller has written, or may have; set before the block ends.
     """
 
-    __slots__ = ("_before", "_driver", "_keys", "_tickets", "changed", "note")
+    __slots__ = ("_before", "_driver", "_keys", "_notes", "_tickets", "changed")
 
-    def __init__(self, driver: Driver, *keys: tuple[str, ...]) -> None:
+    def __init__(self, driver: Driver, *keys: Key) -> None:
         """Take no place yet.
 
         Args:
             driver: driver of the caller; keys of drivers of different places have different queues.
-            keys: what the caller writes to, such as the table and the name of a stream.
+            keys: what the caller writes to, such as the table and the name of a stream; without keys it does not wait.
         """
         self._driver = driver
         self._keys = keys
         self._tickets: list[Ticket] = []
+        self._notes: Notes = {}
         self._before: Token[Place | None] | None = None
         self.changed = False
-        self.note: Any = None
 
     def __enter__(self) -> Self:
         outer = _PLACE.get()
-        if outer is None or not outer.is_taken:
+        if self._keys and (outer is None or not outer.is_taken):
             self._before = _PLACE.set(self)
             try:
                 self._take()
@@ -184,6 +191,18 @@ class Place:
 
     def __exit__(self, *error: object) -> None:
         self._leave()
+
+    def note(self, *key: str) -> Any:
+        """Return the note on a key; None for none."""
+        return self._notes.get(key)
+
+    def leave_note(self, note: Any, *key: str) -> None:
+        """Leave a note for the next caller on a key, instead of the one that this caller was given."""
+        self._notes[key] = note
+
+    def write(self) -> None:
+        """Remember that the caller begins to write, after which the notes that it was given are out of date."""
+        self.changed, self._notes = True, {}
 
     @property
     def is_taken(self) -> bool:
@@ -205,7 +224,8 @@ class Place:
                 queue.join(ticket)
             if ticket.waits():
                 self._wait(ticket)
-            self.note = queue.note
+            if queue.notes:
+                self._notes = {**self._notes, **queue.notes}
 
     def _wait(self, ticket: Ticket) -> None:
         """Wait until the caller is let in, nobody is let in for a while, or the caller's time is over."""
@@ -229,13 +249,11 @@ class Place:
         """Leave all queues, and let the next callers in."""
         if self._before is None:
             return
-        while self._tickets:
-            ticket = self._tickets[-1]
+        for ticket in self._tickets:
             with _LOCK:
-                ticket.queue.leave(ticket, changed=self.changed, note=self.note)
+                ticket.queue.leave(ticket, changed=self.changed, notes=self._notes)
                 if ticket.queue.is_idle and _QUEUES.get(ticket.key) is ticket.queue:
                     del _QUEUES[ticket.key]
-            self._tickets.pop()
         # Last, so that what interrupts this thread meanwhile does not wait behind it.
         _PLACE.reset(self._before)
         self._before = None
