@@ -60,16 +60,11 @@ with brought_by("eventsourcing", "its recorders", "eventsourcing"):
     )
     from eventsourcing.utils import resolve_topic
 
-    from epochal.contrib.eventsourcing.recorders import (
-        ATTEMPTS,
-        EpochalAggregateRecorder,
-        EpochalApplicationRecorder,
-        EpochalProcessRecorder,
-        EpochalTrackingRecorder,
-        Inserts,
-        Polled,
-    )
+    from epochal.contrib.eventsourcing.application_recorder import EpochalApplicationRecorder
+    from epochal.contrib.eventsourcing.recorders import ATTEMPTS, EpochalAggregateRecorder
     from epochal.contrib.eventsourcing.records import as_the_library_has_them, tagged_as, tags_of
+    from epochal.contrib.eventsourcing.subscriptions import Inserts, Polled
+    from epochal.contrib.eventsourcing.tracking import EpochalProcessRecorder, EpochalTrackingRecorder
 
 __all__ = [
     "EpochalAggregateRecorder",
