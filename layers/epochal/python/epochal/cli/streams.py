@@ -62,7 +62,7 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
         ("stream", loaded.stream),
         ("version", loaded.version),
         ("token", loaded.token.text()),
-        ("events in head" if then is None else "events", len(loaded.events)),
+        ("events in head", loaded.token.events) if then is None else ("events", len(loaded.events)),
         *([("pruned below", loaded.low_water)] if loaded.low_water else []),
         *([("deleted", "yes: it takes no more events")] if loaded.deleted else []),
         *(

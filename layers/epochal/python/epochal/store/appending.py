@@ -45,9 +45,10 @@ from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
-from epochal.store.answers import complete, refusals_of, token_of
+from epochal.store.answers import REFUSALS, complete, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
+from epochal.store.refusals import count_refusals, note_outcomes
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
@@ -300,6 +301,10 @@ def _made(
             with _placed(place, of=len(appends)):
                 _check_tags(store, each.events)
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
+    refused = max(counts)
+    if known := REFUSALS.get():
+        remembered = (count_refusals(store.driver, store.table, append.stream) for append in appends)
+        refused = max(refused, *remembered)
     stored = batches(store, appends, key, options.also, tagged=concerned)
     driver, meter = store.driver.metered()
     since = driver.clock()
@@ -310,7 +315,10 @@ def _made(
         else:
             pairs = list(zip(stored, expected, strict=True))
             outcome = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
-    return complete(outcome, meter.capacity, since=since, refused=max(counts))
+    outcome = complete(outcome, meter.capacity, since=since, refused=refused)
+    if known or isinstance(outcome, Conflict):
+        note_outcomes(store.driver, store.table, outcome.streams)
+    return outcome
 
 
 def _check_tags(store: Streams, events: Sequence[Event]) -> None:

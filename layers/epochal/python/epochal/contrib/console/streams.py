@@ -119,7 +119,9 @@ def _state(deployment: Deployment, partition: int, stream: str) -> StreamState |
     if stream.startswith(TAG_STREAMS):
         return None
     store = layout_of(partition).plugin.streams
-    state: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
+    if not store:
+        return None
+    state: StreamState | None = getattr(deployment, store).load(stream, fetch=False, events=False)
     return state
 
 

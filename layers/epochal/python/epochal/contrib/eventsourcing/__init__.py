@@ -282,7 +282,7 @@ class EpochalDCBRecorder(DCBRecorder):
 
     def _end(self) -> tuple[int, ExpectedVersion]:
         """Return the number of the log's last event, and the expected version of an append there."""
-        state = self._streams.load(self._log, fetch=False)
+        state = self._streams.load(self._log, events=False)
         return (0, NO_STREAM) if state is None else (state.version, state.token)
 
     def _sequenced(self, query: DCBQuery, after: int, end: int) -> Iterator[DCBSequencedEvent]:

@@ -90,7 +90,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
     def max_notification_id(self) -> int | None:
         """Return the id of the last notification, or None if there is none."""
         with as_the_library_has_them():
-            state = self._streams.load(self._log, fetch=False)
+            state = self._streams.load(self._log, events=False)
         return None if state is None else state.version
 
     def subscribe(

@@ -93,7 +93,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
 
     def _position(self, application: str) -> tuple[int | None, ExpectedVersion]:
         """Return the position recorded for an application, or None, with the expected version to replace it."""
-        state = self._streams.load(self._tracking_of(application))
+        state = self._streams.load(self._tracking_of(application), events=False)
         if state is None:
             return None, NO_STREAM
         # There is no unfold if the stream has been deleted.
