@@ -151,7 +151,15 @@ class Run:
         before = self.state
         page = self._next_page(before.checkpoint)
         in_order = self.member.reaction.in_order
-        todo = tasks_of(page.spans, page.next, before, in_order=in_order, removals=page.removals)
+        is_skipped = self._is_skipped if self.member.reaction.skipped is not None else _take_all
+        todo = tasks_of(
+            page.spans,
+            page.next,
+            before,
+            in_order=in_order,
+            removals=page.removals,
+            is_skipped=is_skipped,
+        )
         for done in self._work(todo, before):
             progressed = after_tasks(before, todo, done)
             after = replace(
@@ -186,7 +194,7 @@ class Run:
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
             wanted=self.meeting.watched(
-                self._only_own(span_filter(self.meeting.known, reaction.categories, reaction.wants))
+                self._only_own(span_filter(self.meeting.known, reaction.categories, self._wants))
             ),
             seconds=PAGE_SECONDS,
             wait=0.0,
@@ -198,6 +206,14 @@ class Run:
         )
         self._next = page.next
         return page
+
+    def _wants(self, span: Span) -> bool:
+        """Return whether a span has events to deliver, or is to be known of."""
+        return self.member.reaction.wants(span) or self.member.reaction.wants_skipped(span)
+
+    def _is_skipped(self, span: Span) -> bool:
+        """Return whether a span of a page has no events to deliver."""
+        return not self.member.reaction.wants(span)
 
     def _only_own(self, is_wanted: Predicate) -> Predicate:
         """Restrict a predicate to streams of this member's share."""
@@ -231,7 +247,7 @@ class Run:
         for results in self._carefully(work, todo) if self.careful else strategy(work, todo):
             for task, progress in results:
                 reached[task.stream] = progress.next
-                self.events += progress.next - task.first
+                self.events += max(0, min(progress.next, task.read_end) - task.first)
                 if progress.left:
                     removals_left.add(task.stream)
                 if progress.failure is not None and self._park_or_block(progress.failure, before, parked):
@@ -257,12 +273,16 @@ class Run:
     def _in_order(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
         """Handle the tasks of a page one after another, reading their events together, each window once."""
         clock, stuck = self.member.driver.clock, set[str]()
-        spans = (Span(task.stream, task.first, ("",) * (task.end - task.first)) for task in todo.tasks)
+        spans = (
+            Span(task.stream, task.first, ("",) * (task.read_end - task.first))
+            for task in todo.tasks
+            if task.read_end > task.first
+        )
         hydrate = work.reader.hydrate_unopened(self.partition, fetch=True)
         with closing(events_of(spans, hydrate, lambda: WINDOW)) as events:
             results, saved = list[_Result](), clock()
             for task in todo.tasks:
-                own_events = islice(events, task.end - task.first)
+                own_events = islice(events, max(0, task.read_end - task.first))
                 if task.stream not in stuck:
                     progress = work.handle(task, opened_events(own_events))
                     results.append((task, progress))
@@ -344,14 +364,21 @@ class Run:
                     return False
 
 
+def _take_all(_: Span) -> bool:
+    """Skip no span."""
+    return False
+
+
 def _one_by_one(task: Task) -> Iterator[Task]:
     """Divide a task into its single events and removals, in order."""
     for part in task.parts:
         if part.removals:
             yield part
         yield from (
-            Task(stream=part.stream, first=index, end=index + 1) for index in range(part.first, part.end)
+            Task(stream=part.stream, first=index, end=index + 1) for index in range(part.first, part.read_end)
         )
+        if part.skipped:
+            yield replace(part, first=part.read_end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

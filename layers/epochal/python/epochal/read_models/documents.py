@@ -209,11 +209,13 @@ class ReadModel(Generic[D]):
             place = self._place(delivery.stream, "place")
             events = [event for event in delivery.events if place is None or event.index >= place]
             if not events:
+                self._advance(delivery.stream, place, delivery.following)
                 return folded
             documents, most = Documents(self._load), min(most, len(events))
             try:
                 taken = self._folded(events[:most], documents, fold)
-                committed = self._commit(delivery.stream, place, taken[-1].index + 1, documents)
+                following = delivery.following if len(taken) == len(events) else taken[-1].index + 1
+                committed = self._commit(delivery.stream, place, following, documents)
             except TooLarge:
                 if most == 1:
                     raise
@@ -225,6 +227,19 @@ class ReadModel(Generic[D]):
             attempts += 1
             if attempts == ATTEMPTS:
                 raise Contended(delivery.stream, attempts)
+
+    def skip(self, delivery: Delivery) -> bool:
+        """Note that the model has read a stream up to events of types that it does not read.
+
+        It is the `skipped` of a reaction: `wait_for` succeeds with versions that such events end at.
+
+        Args:
+            delivery: delivery that a reaction's `skipped` receives, without events.
+
+        Returns:
+            False if that was known before.
+        """
+        return self._advance(delivery.stream, self._place(delivery.stream, "place"), delivery.following)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
         """Fold a delivery's removal; return False if it, or a later one of the stream, was folded before.
@@ -362,8 +377,9 @@ class ReadModel(Generic[D]):
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
         """Wait until every event of a stream below `version` is in the documents; return whether it is.
 
-        With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
-        stream's events: an event that is never delivered is waited for in vain.
+        With the version of an append, what is read afterwards shows it. Events of types that the model does not read
+        are passed with those that it reads, if they come in one append. Where appends may have no others, the reaction
+        needs `skipped=model.skip`, or their versions are waited for in vain.
 
         Args:
             stream: name of the stream.
@@ -408,6 +424,14 @@ class ReadModel(Generic[D]):
         """Write documents and the stream's new place; return False if another writer was faster."""
         moved = self._moved(stream, "place", place, following)
         return self._write_all(moved, documents, _first_version(stream, following))
+
+    def _advance(self, stream: str, place: int | None, following: int) -> bool:
+        """Write a later place of a stream without documents; return False if it was there already."""
+        while place is None or place < following:
+            if isinstance(self.driver.ask(self._moved(stream, "place", place, following)), Done):
+                return True
+            place = self._place(stream, "place")
+        return False
 
     def _moved(self, stream: str, kind: str, before: int | None, after: int) -> Put:
         """Build the write of how far a stream has been folded, refused if that has changed."""
