@@ -397,6 +397,6 @@ def _looked(model: ReadModel[Any], arguments: Mapping[str, str]) -> dict[str, An
     begins, after = f"{model.name}@{model.generation}#", arguments.get("after")
     start = read_key(after) if after else None
     page = model.driver.ask(Scan(table=model.table, consistent=False, limit=LOOKED_AT, after=start))
-    names = (item["pk"]["S"] for item in page.items if item["sk"]["S"] == "document")
+    names = (item["pk"]["S"] for item in page.items if item["sk"]["S"] == "document" and "d" in item)
     keys = sorted(name.removeprefix(begins) for name in names if name.startswith(begins))
     return {"keys": keys, "after": None if page.last is None else written_key(page.last)}
