@@ -297,9 +297,11 @@ class Reaction:
     removed: Handler | None = None
     skipped: Handler | None = None
     sealed: bool = False
+    _is_async: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check all arguments."""
+        object.__setattr__(self, "_is_async", is_async(self.handler))  # asked for each delivery
         if not self.asynchronous:
             must_be_plain(self.handler, "handler")
             if self.within is not None:
@@ -354,7 +356,7 @@ class Reaction:
     @property
     def asynchronous(self) -> bool:
         """Whether the handler is an `async def`."""
-        return is_async(self.handler)
+        return self._is_async
 
     @property
     def handler_name(self) -> str:
@@ -536,8 +538,8 @@ def caused_by(*events: FeedEvent) -> AbstractContextManager[None]:
     An event is named by its `id` or, in streams, by its place: `Flight-UA1545@3`. One that belongs to no conversation
     begins one. Several events have a conversation if it is the same for all, and no single cause.
     """
+    if len(events) == 1:
+        name = name_of(events[0])
+        return metadata(correlation_id=events[0].correlation_id or name, causation_id=name)
     conversations = {event.correlation_id or name_of(event) for event in events}
-    return metadata(
-        correlation_id=conversations.pop() if len(conversations) == 1 else None,
-        causation_id=name_of(events[0]) if len(events) == 1 else None,
-    )
+    return metadata(correlation_id=conversations.pop() if len(conversations) == 1 else None)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, takewhile
 from typing import Final
 
 from epochal.feed.events import FeedEvent
+from epochal.feed.hydration import Hydrate
 from epochal.feed.reader import FeedReader
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -66,7 +67,7 @@ class Streak:
             self._length = self._length + 1 if failed else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """Handles tasks of one partition.
 
@@ -88,6 +89,11 @@ class Work:
     on_failed: OnFailed = lambda _attempt: None
     streak: Streak = field(default_factory=Streak)
 
+    @cached_property
+    def _hydrate(self) -> Hydrate:
+        """Function that reads the events of a stream."""
+        return self.reader.hydrate(self.partition)
+
     def handle(self, task: Task, events: Iterator[FeedEvent] | None = None) -> TaskProgress:
         """Handle a task's events and removals until all are done, one fails for good, or time is over.
 
@@ -95,7 +101,7 @@ class Work:
             events: the task's events, if they have been read.
         """
         progress = TaskProgress(next=task.first)
-        for part in task.parts:
+        for part in task.parts if task.removals else (task,):
             progress = self._handle_part(part, events)
             if progress.next > part.first or progress.failure is not None:
                 self.streak.note(failed=progress.failure is not None)
@@ -118,7 +124,7 @@ class Work:
         if part.first == part.read_end:
             return self._skip(part, part.first)
         if events is None:
-            events = self.reader.events(self.partition, part.stream, part.first, part.read_end)
+            events = self._hydrate(part.stream, part.first, part.read_end)
         return self._handle(part, events)
 
     def _handle(self, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:

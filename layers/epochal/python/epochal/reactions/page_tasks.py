@@ -135,10 +135,15 @@ def tasks_of(
         place = places.get(task.stream)
         if place is None or (in_order and (place < len(tasks) - 1 or task.removals or tasks[place].removals)):
             places[task.stream] = len(tasks)
-            tasks.append(replace(task, first=first, skipped=min(task.skipped, task.end - first)))
+            tasks.append(_rest_of(task, first) if first > task.first else task)
         else:
             tasks[place] = tasks[place].extended(task)
     return PageTasks(tasks=tuple(tasks), seen=seen, next=following)
+
+
+def _rest_of(task: Task, first: int) -> Task:
+    """Return a task of events without those before an index."""
+    return replace(task, first=first, skipped=min(task.skipped, task.end - first))
 
 
 def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval], is_skipped: Predicate) -> Iterator[Task]:

@@ -8,7 +8,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.feed.filters import Predicate, span_filter
@@ -28,6 +29,8 @@ from epochal.reactions.filter_coverage import FilterCoverage, Name, initial_unme
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Streak, TaskProgress, Work
 from epochal.reactions.page_tasks import PageTasks, Task, TaskResults, after_tasks, may_park, tasks_of
+
+T = TypeVar("T")
 
 PAGE_EVENTS: Final = 1_000
 """Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
@@ -257,18 +260,53 @@ class Run:
             yield TaskResults()
 
     def _side_by_side(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
-        """Handle the tasks of a page in several threads; yield results as they are ready."""
-        pool = self.executor(self.member.reaction.parallel)
+        """Handle the tasks of a page in several threads; yield results as they are ready.
+
+        One stream alone is handled in this thread.
+        """
+        threads = min(self.member.reaction.parallel, len(todo.tasks))
+        if threads <= 1:
+            yield from self._one_after_another(work, todo)
+            return
+        waiting, results = deque(enumerate(todo.tasks)), deque[tuple[int, _Result]]()
+
+        def handle_waiting() -> None:
+            """Handle one task after another, until none waits."""
+            while True:
+                try:
+                    number, task = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    results.append((number, (task, work.handle(task))))
+                except BaseException:
+                    waiting.clear()
+                    raise
+
+        pool = self.executor(threads)
         try:
-            futures = {pool.submit(work.handle, task): task for task in todo.tasks}
-            pending = set(futures)
+            pending = {pool.submit(handle_waiting) for _ in range(threads)}
             while pending:
                 finished, pending = wait(pending, timeout=SAVE_SECONDS)
-                # In the order of tasks, not of a set: the same run leaves the same bytes.
-                yield [(task, future.result()) for future, task in futures.items() if future in finished]
+                for future in finished:
+                    future.result()
+                # In the order of tasks, not of threads: the same run leaves the same bytes.
+                yield [result for _, result in sorted(_taken(results), key=itemgetter(0))]
         finally:
             # A caller stops asking when it was overtaken or has failed: what has not begun never will.
+            waiting.clear()
             pool.shutdown(cancel_futures=True)
+
+    def _one_after_another(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        """Handle the tasks of a page in this thread; yield results every few seconds and at the end."""
+        clock, results = self.member.driver.clock, list[_Result]()
+        saved = clock()
+        for task in todo.tasks:
+            results.append((task, work.handle(task)))
+            if clock() >= saved + SAVE_SECONDS:
+                yield results
+                results, saved = [], clock()
+        yield results
 
     def _in_order(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
         """Handle the tasks of a page one after another, reading their events together, each window once."""
@@ -362,6 +400,11 @@ class Run:
                         self.begin()
                     self.member.driver.sleep(self.member.driver.luck() * CONFLICT_SECONDS)
                     return False
+
+
+def _taken(results: deque[T]) -> list[T]:
+    """Remove and return what a queue has by now."""
+    return [results.popleft() for _ in range(len(results))]
 
 
 def _take_all(_: Span) -> bool:
