@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import gc
 import os
+import random
 import threading
 import time
 import weakref
@@ -240,6 +241,75 @@ def test_a_call_within_a_call_waits_for_nobody(driver: Driver) -> None:
         assert not wait(calls, SOON).not_done
         for call in calls:
             call.result()
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_an_inner_place_waits_for_keys_that_come_after_those_of_the_outer_one_and_for_no_others(
+    driver: Driver,
+) -> None:
+    """The one at work on the later key never waits for the earlier one, so that both go on."""
+    first, second = Caller(driver, OTHER), threading.Event()
+
+    def work() -> None:
+        with Place(driver, KEY), Place(driver, OTHER, KEY, inner=True), Place(driver, KEY, OTHER, inner=True):
+            second.set()
+
+    thread = threading.Thread(target=work, daemon=True)
+    assert first.inside.wait(SOON)
+    thread.start()
+    until(lambda: waiting(driver, OTHER) == 1)
+    with Place(driver, ("streams", "Cart-3")), Place(driver, KEY, OTHER, inner=True):
+        assert not second.is_set()
+    first.end()
+    assert second.wait(SOON)
+    thread.join(SOON)
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_inner_places_in_any_order_never_wait_for_each_other_for_ever(driver: Driver) -> None:
+    keys = [("streams", f"Cart-{number}") for number in range(4)]
+
+    def work(number: int) -> None:
+        dice = random.Random(number)
+        for _ in range(50):
+            outer, inner, innermost = (dice.sample(keys, dice.randint(1, 3)) for _ in range(3))
+            with Place(driver, *outer), Place(driver, *inner, inner=True):
+                time.sleep(0.0001)
+                with Place(driver, *innermost, inner=True):
+                    pass
+
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(work, number) for number in range(8)]
+        assert not wait(calls, 4 * SOON).not_done
+        for call in calls:
+            call.result()
+
+
+def test_a_note_is_fresh_only_where_it_was_left_on_the_same_key(driver: Driver) -> None:
+    """A caller on one of two keys may have written to it since."""
+    with Place(driver, KEY, OTHER) as place:
+        first = threading.Thread(target=lambda: notes.append(_notes_of(driver, KEY)))
+        second = threading.Thread(target=lambda: notes.append(_notes_of(driver, OTHER, KEY)))
+        notes = list[tuple[object, ...]]()
+        first.start()
+        until(lambda: waiting(driver) == 1)
+        place.write()
+        place.leave_note("left", *OTHER)
+    first.join(SOON)
+    assert notes == [("left", None)]
+    with Place(driver, OTHER) as place:
+        second.start()
+        until(lambda: waiting(driver, OTHER) == 1)
+        place.write()
+        place.leave_note("later", *OTHER)
+    second.join(SOON)
+    assert notes == [("left", None), ("later", "later")]
+
+
+def _notes_of(driver: Driver, *keys: tuple[str, ...]) -> tuple[object, ...]:
+    """The note on the second key, and the fresh one."""
+    with Place(driver, *keys) as place:
+        return place.note(*OTHER), place.fresh_notes.get(OTHER)
 
 
 @pytest.mark.usefixtures("never_stuck")

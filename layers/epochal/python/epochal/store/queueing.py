@@ -13,7 +13,9 @@ caller takes a place in the queue of the key before it reads, and leaves it afte
 Queues only save refusals: every write has a condition, so a caller that goes on without a turn is as correct as one of
 another process. Therefore nothing here raises an error, and a caller that has a place already waits for no other one: a
 decision that appends to the stream it is made on, or to one on which another decision is being made, would wait for
-ever. One place can be in the queues of several keys, which are taken in one order.
+ever. One place can be in the queues of several keys, which are taken in one order. A place that is `inner` is taken
+within another one too, in the queues of those keys that come after all of the other one's in this order: so the append
+of a decision waits for the tags of its events, and callers can still not wait for each other in a circle.
 
 A queue exists as long as a caller is at work or waits, so memory is bounded by the number of calls under way. Callers
 are threads, or tasks of an event loop (`epochal.store.driver`).
@@ -25,6 +27,7 @@ import math
 import os
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import Any, Final, Self
 
@@ -161,28 +164,38 @@ class Place:
         changed: whether the caller has written, or may have; set before the block ends.
     """
 
-    __slots__ = ("_before", "_driver", "_keys", "_notes", "_tickets", "changed")
+    __slots__ = ("_before", "_driver", "_fresh", "_inner", "_keys", "_last", "_notes", "_tickets", "changed")
 
-    def __init__(self, driver: Driver, *keys: Key) -> None:
+    def __init__(self, driver: Driver, *keys: Key, inner: bool = False) -> None:
         """Take no place yet.
 
         Args:
             driver: driver of the caller; keys of drivers of different places have different queues.
             keys: what the caller writes to, such as the table and the name of a stream; without keys it does not wait.
+            inner: whether the place is taken within another one too, as far as the order of keys allows.
         """
         self._driver = driver
         self._keys = keys
+        self._inner = inner
+        self._last: tuple[Any, ...] = ()
         self._tickets: list[Ticket] = []
         self._notes: Notes = {}
+        self._fresh: Notes = {}
         self._before: Token[Place | None] | None = None
         self.changed = False
 
     def __enter__(self) -> Self:
         outer = _PLACE.get()
-        if self._keys and (outer is None or not outer.is_taken):
-            self._before = _PLACE.set(self)
+        is_within = outer is not None and outer.is_taken
+        if self._keys and (self._inner or not is_within):
+            keys = self._full_keys()
+            if outer is not None and is_within:
+                keys = [key for key in keys if key > outer._last]  # noqa: SLF001  its own
+                if not keys:
+                    return self
+            self._before, self._last = _PLACE.set(self), keys[-1]
             try:
-                self._take()
+                self._take(keys)
             except BaseException:
                 self.changed = True  # it has not found out whether those after it may go on together
                 self._leave()
@@ -196,36 +209,53 @@ class Place:
         """Return the note on a key; None for none."""
         return self._notes.get(key)
 
+    @property
+    def fresh_notes(self) -> Mapping[Key, Any]:
+        """Notes by key, of those keys on which the last caller on this same key left one."""
+        return self._fresh
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a caller waits for this one, so that a note would reach it."""
+        return any(ticket.queue.waiting for ticket in self._tickets)
+
     def leave_note(self, note: Any, *key: str) -> None:
         """Leave a note for the next caller on a key, instead of the one that this caller was given."""
         self._notes[key] = note
 
     def write(self) -> None:
         """Remember that the caller begins to write, after which the notes that it was given are out of date."""
-        self.changed, self._notes = True, {}
+        self.changed, self._notes, self._fresh = True, {}, {}
 
     @property
     def is_taken(self) -> bool:
         """Whether the caller waits or is at work; contexts are copied, and the copies outlive it."""
         return self._before is not None
 
-    def _take(self) -> None:
+    def _full_keys(self) -> list[tuple[Any, ...]]:
+        """Return the keys with the driver's place and the event loop, each once, in the order of all keys."""
+        place = self._driver.place
+        loop = 0 if TURN.get() is threading.Event else threading.get_ident()
+        if len(self._keys) == 1:
+            return [(place, loop, *self._keys[0])]
+        return sorted({(place, loop, *key) for key in self._keys})
+
+    def _take(self, keys: Sequence[tuple[Any, ...]]) -> None:
         """Join the queue of each key, and wait for the turn there."""
-        driver, kind = self._driver, TURN.get()
-        loop = 0 if kind is threading.Event else threading.get_ident()
-        for key in self._keys if len(self._keys) == 1 else sorted(dict.fromkeys(self._keys)):
+        for key in keys:
             with _LOCK:
-                full_key = (driver.place, loop, *key)
-                queue = _QUEUES.get(full_key)
+                queue = _QUEUES.get(key)
                 if queue is None:
-                    queue = _QUEUES[full_key] = Queue()
-                ticket = Ticket(full_key, queue)
+                    queue = _QUEUES[key] = Queue()
+                ticket = Ticket(key, queue)
                 self._tickets.append(ticket)
                 queue.join(ticket)
             if ticket.waits():
                 self._wait(ticket)
             if queue.notes:
                 self._notes = {**self._notes, **queue.notes}
+                if (own := key[2:]) in queue.notes:
+                    self._fresh[own] = queue.notes[own]
 
     def _wait(self, ticket: Ticket) -> None:
         """Wait until the caller is let in, nobody is let in for a while, or the caller's time is over."""
