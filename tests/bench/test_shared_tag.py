@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.shared_tag import SUBJECTS, Bound, Subject, holds, share
+from bench.shared_tag import EACH, SUBJECTS, Bound, Subject, holds, share
 
 OWN_STREAMS, NO_STREAM, DECISIONS = SUBJECTS
 CASES = [
@@ -27,7 +27,8 @@ def test_writers_under_one_tag_waste_few_units_and_are_not_slower_than_one(
 ) -> None:
     bound = (subject.between if between else subject.within)[writers]
 
-    assert holds(bound, share(subject, writers, between=between), share(subject, 1, between=False))
+    alone = share(subject, 1, appends=writers * EACH)
+    assert holds(bound, share(subject, writers, between=between), alone)
 
 
 def test_one_writer_alone_wastes_nothing() -> None:

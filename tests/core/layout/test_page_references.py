@@ -60,16 +60,12 @@ def world() -> World:
     return world
 
 
-@pytest.mark.parametrize(("events", "appends", "requests"), [(True, 0, 1), (False, 0, 2), (True, 60, 2)])
-def test_a_load_has_them_by_one_request_more_unless_their_page_comes_along(
-    world: World, events: bool, appends: int, requests: int
-) -> None:
-    world.grow(appends)
-    state = world.streams.load(STREAM, events=events)
+def test_a_load_has_them_by_one_request_more(world: World) -> None:
+    state = world.streams.load(STREAM)
 
     assert state is not None
     assert ([each.data for each in state.unfolds], [each.version for each in state.unfolds]) == ([STATE], [1])
-    assert state.capacity.requests == requests
+    assert state.capacity.requests == 2
 
 
 def test_one_page_has_them_and_all_after_it_name_that(world: World) -> None:
@@ -190,7 +186,7 @@ def test_a_stream_that_is_taken_out_of_the_table_during_a_load_is_corruption(wor
 
     streams = replace(world.streams, driver=Driver(execute=emptied, meter=Meter()))
     with pytest.raises(CorruptData, match="its unfolds are not on page 0"):
-        streams.load(STREAM, events=False)
+        streams.load(STREAM)
 
 
 @pytest.mark.parametrize("name", ["04", "040000", "048000", "040c"])

@@ -1,23 +1,36 @@
-"""Commands on the feed: print parts of it, follow it, and wait for a stream to appear in it."""
+"""Commands on the feed: look at it, follow it, search what has come lately, and watch how far behind reactions are."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 
-from epochal.cli import output
+from epochal.care.status import PartitionStanding, groups_of
+from epochal.cli import index, output
 from epochal.cli.inputs import NotThere, Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
-from epochal.feed.results import FeedItem
+from epochal.feed.conversations import CausedEvent, conversation, tree
+from epochal.feed.events import FeedEvent
+from epochal.feed.latest import latest
+from epochal.feed.results import FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
-from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_position
+from epochal.index.checkpoints import BEGINNING, FeedStart, parse_place, parse_places, parse_position
+from epochal.layout.registry import layout_of
+from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.events import Recorded
+from epochal.model.quantities import quantity
 from epochal.plugins import NATIVE
+from epochal.reactions.steering import GroupFigures
+
+# Commands on the feed: look at it, follow it.
 
 T = TypeVar("T")
 
@@ -259,3 +272,256 @@ def _index(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise InvalidInput("--from", "must be an index of the stream")
     return int(text)
+
+
+# Commands that look around: streams by creation, and in what has come lately a search, a conversation.
+#
+# No index of words or conversations is kept, so those read the latest entries of the feed, and say how many.
+
+ITEMS: Final = 500
+
+items_option = click.option(
+    "--items",
+    type=click.IntRange(1, 100_000),
+    default=ITEMS,
+    show_default=True,
+    help="Entries that are looked at, the latest of each partition.",
+)
+
+
+@click.command()
+@click.argument("category", required=False)
+@click.option("--prefix", default="", help="Only streams whose name begins so.")
+@click.option("--from", "start", help="Where a part has ended, or a moment; else the beginning.")
+@click.option("--backward", is_flag=True, help="The newest first.")
+@click.option("--by-name", is_flag=True, help="In the order of their names.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many streams."
+)
+@on_store
+def streams(
+    store: OpenedStore,
+    *,
+    category: str | None,
+    prefix: str,
+    start: str | None,
+    backward: bool,
+    by_name: bool,
+    limit: int,
+) -> None:
+    """List streams, all or those of CATEGORY, as they were created.
+
+    It reads through the index. Where to go on from follows them.
+    """
+    categories = None if category is None else [category]
+    if by_name:
+        if backward:
+            raise click.UsageError("--backward is for streams as they were created.")
+        named = store.feed.streams_by_name(limit, after=start or "", categories=categories, prefix=prefix)
+        _print_streams(named.streams, named.next or "", at_end=named.at_end)
+        return
+    places = None if start is None else parse_places(start, "--from")
+    page, listed = None, list[ListedStream]()
+    while page is None or not (page.at_end or len(listed) >= limit):
+        page = store.feed.streams(
+            limit - len(listed),
+            start=places if page is None else page.next,
+            direction="backward" if backward else "forward",
+            categories=categories,
+            prefix=prefix,
+        )
+        listed += page.streams
+    _print_streams(listed, str(page.next), at_end=page.at_end)
+
+
+def _print_streams(found: Sequence[ListedStream], following: str, *, at_end: bool) -> None:
+    """Print a list of streams, and where the next list begins."""
+    view = {"streams": [asdict(stream) for stream in found], "next": following, "atEnd": at_end}
+    end = "no more" if at_end else f"next {following}"
+    output.document(view, [*map(_listed_line, found), end])
+
+
+def _listed_line(each: ListedStream) -> str:
+    return f"{each.category:<16}  {each.stream:<32}  {layout_of(each.partition).name:<7}  {each.created[:19]}"
+
+
+@click.command()
+@click.argument("words")
+@items_option
+@on_store
+def search(store: OpenedStore, *, words: str, items: int) -> None:
+    """Find WORDS in the latest events.
+
+    They are looked for in names of streams, types, data and metadata, whatever the case.
+    """
+    matches = (event for event in _events(store, items) if words.casefold() in _text(event))
+    output.stream(matches, output.event, output.event_line)
+    _say_how_far(items)
+
+
+@click.command()
+@click.argument("correlation_id")
+@items_option
+@on_store
+def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
+    """Print what belongs to CORRELATION_ID as a tree of causes.
+
+    An event names its conversation too: Order-1@3.
+    """
+    roots = tree(conversation(store.feed, correlation_id, items))
+    if not roots:
+        raise NotThere(
+            f"{correlation_id}: no event among the last {items:,} entries of each partition has this correlation id "
+            "or this place; --items looks further back"
+        )
+    view = {"id": correlation_id, "roots": [_view(root) for root in roots]}
+    output.document(view, output.fitting(_lines(roots)))
+
+
+def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
+    """Yield the latest events of each partition."""
+    for tail in store.feed.partitions():
+        for item in latest(store.feed, tail, items, data=True):
+            if item.event is not None:
+                yield item.event
+
+
+def _text(event: FeedEvent) -> str:
+    """Return all text of an event, folded to lower case, for a search."""
+    fields = (event.stream, event.type, event.correlation_id, event.causation_id, event.id)
+    bodies = (output.body_text(text) for text in (event.data, event.meta) if text)
+    return "\n".join(text for text in (*fields, *bodies) if text).casefold()
+
+
+def _view(node: CausedEvent) -> dict[str, Any]:
+    return {**output.event(node.event), "caused": [_view(effect) for effect in node.caused]}
+
+
+def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
+    """Yield a line for each event of a tree of causes, indented below its cause."""
+    for node in nodes:
+        yield indent + output.event_line(node.event)
+        yield from _lines(node.caused, f"{indent}  ")
+
+
+def _say_how_far(items: int) -> None:
+    """Print how many entries of each partition were searched."""
+    click.echo(
+        f"looked at the last {items:,} entries of each partition; --items looks further back", err=True
+    )
+
+
+# `watch`: how far the feed is, and how far behind it reactions are, again and again.
+
+LEAST: Final = 0.2
+
+
+@click.command()
+@index.GROUPS
+@index.ALL_GROUPS
+@click.option(
+    "--every", type=Seconds(min=LEAST), default=2.0, show_default=True, help="Seconds between looks."
+)
+@FOR
+@on_store
+def watch(
+    store: OpenedStore, *, groups: Sequence[str], all_groups: bool, every: float, seconds: float | None
+) -> None:
+    """Show live how far the feed is, and reactions behind it.
+
+    A look reads the entries of the index that each group is behind, and counts the events that it reads. Without a
+    terminal each look is a line for each partition and group.
+    """
+    named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
+    snapshots = looks(store, named, every, seconds)
+    if output.as_json():
+        output.stream(snapshots, lambda look: {"partitions": look.view()}, lambda _: "")
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        output.stream((row for look in snapshots for row in look.rows()), lambda row: row, _row)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        for look in snapshots:
+            live.update(look.table(), refresh=True)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "  ".join(cells).rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What there was at one moment.
+
+    Attributes:
+        partitions: state of each partition, and of the groups in it.
+        figures: figures of the groups, by group and partition.
+        late: seconds for which each group in a partition has been behind, as far as was seen.
+    """
+
+    partitions: tuple[PartitionStanding, ...]
+    figures: index.Figures = field(default_factory=dict)
+    late: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    def view(self) -> list[dict[str, Any]]:
+        """Return the look as JSON, in the form of `index status`, with the seconds of delay."""
+        views = [index.standing(partition, self.figures) for partition in self.partitions]
+        for partition in views:
+            for group in partition["groups"]:
+                group["seconds"] = round(self.late[group["group"], partition["partition"]], 1)
+        return views
+
+    def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Yield a row for each partition, and one for each group in it."""
+        for partition in self.partitions:
+            yield (f"{partition.source} {partition.partition}", str(partition.tail), "", "", "")
+            for group in partition.groups:
+                figures = self.figures[group.group, partition.partition]
+                late = self.late[group.group, partition.partition]
+                yield (
+                    f"  {group.group}",
+                    str(group.checkpoint),
+                    _lag(figures),
+                    f"for {late:,.0f} s" if figures.events else "",
+                    f"{group.parked:,} parked" if group.parked else "",
+                )
+
+    def table(self) -> Table:
+        """Make a table of the rows for the terminal."""
+        shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for style in ("bold", "", "yellow", "yellow", "red"):
+            shown.add_column(style=style)
+        for row in self.rows():
+            shown.add_row(*row)
+        return shown
+
+
+def _lag(figures: GroupFigures) -> str:
+    """Return how many events a group is behind in a partition, in words."""
+    if figures.events is None:
+        return "beyond the end"
+    if not figures.events:
+        return "at the end of the index"
+    return f"{quantity(figures.events)} behind{', of all events' if figures.of_all else ''}"
+
+
+def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
+    """Read tails and checkpoints again and again; yield each look, with how long groups have been behind.
+
+    This time counts from the last look that found the group not behind.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    even: dict[tuple[str, int], float] = {}
+    while True:
+        partitions, figures = index.read_partitions(store, groups)
+        now = time.monotonic()
+        late = {}
+        for key, figure in figures.items():
+            if not figure.events or key not in even:
+                even[key] = now
+            late[key] = now - even[key]
+        yield Look(partitions=partitions, figures=figures, late=late)
+        if end is not None and now >= end:
+            return
+        time.sleep(every)

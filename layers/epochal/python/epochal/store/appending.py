@@ -31,12 +31,15 @@ from epochal.model.stream_names import no_step, stream_name
 from epochal.model.tag_answers import Takes
 from epochal.model.tags import Query, check_tag, check_type, own_tags
 from epochal.model.versions import (
+    ANY,
     NO_STREAM,
     NOTHING,
+    STREAM_EXISTS,
     Appended,
     Conflict,
     Outcome,
     Position,
+    Reached,
     StreamAppend,
     Undetermined,
     check_expected,
@@ -45,10 +48,11 @@ from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
-from epochal.store.answers import REFUSALS, complete, refusals_of, token_of
+from epochal.store.answers import complete, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
-from epochal.store.refusals import count_refusals, note_outcomes
+from epochal.store.queueing import Key, Place
+from epochal.store.tag_turns import ends_left, keys_of, leave_ends, tags_of
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
@@ -156,7 +160,8 @@ def append_on(
         record = key if isinstance(key, str) else None
         if isinstance(key, DecisionKey):
             stored = [key.on(*stored)]
-        outcome = _with_tags(store, writes, stored, options, record, reads=reads)
+        with _turn(store, writes, options, tagged=True) as turn:
+            outcome = _with_tags(store, writes, stored, options, record, turn=turn, reads=reads)
     return also_conflict(outcome) if isinstance(outcome, Conflict) and outcome.unmet else outcome
 
 
@@ -301,24 +306,40 @@ def _made(
             with _placed(place, of=len(appends)):
                 _check_tags(store, each.events)
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
-    refused = max(counts)
-    if known := REFUSALS.get():
-        remembered = (count_refusals(store.driver, store.table, append.stream) for append in appends)
-        refused = max(refused, *remembered)
     stored = batches(store, appends, key, options.also, tagged=concerned)
+    given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
     driver, meter = store.driver.metered()
-    since = driver.clock()
-    with meter, explain_also_errors(options.also):
+    store = store.on(driver)
+    with meter, explain_also_errors(options.also), _turn(store, given, options, tagged=concerned) as turn:
+        since = driver.clock()
         if concerned:
-            given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
-            outcome = _with_tags(store.on(driver), given, stored, options, key)
+            outcome = _with_tags(store, given, stored, options, key, turn=turn)
         else:
             pairs = list(zip(stored, expected, strict=True))
+            turn.write()
             outcome = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
-    outcome = complete(outcome, meter.capacity, since=since, refused=refused)
-    if known or isinstance(outcome, Conflict):
-        note_outcomes(store.driver, store.table, outcome.streams)
-    return outcome
+            turn.changed = isinstance(outcome, Appended)
+    return complete(outcome, meter.capacity, since=since, refused=max(counts))
+
+
+def _turn(store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, *, tagged: bool) -> Place:
+    """Return the place of an append in the queues of streams at any version, and of the tags that it concerns.
+
+    Args:
+        tagged: whether events have tags, or there is a condition.
+    """
+    keys: list[Key] = [
+        (store.table, append.stream) for append in appends if append.expected in (ANY, STREAM_EXISTS)
+    ]
+    if tagged:
+        tags = store.tagged
+        condition = tags.condition(options.fail_if, options.after, options.takes)
+        keys += keys_of(tags.site, tags_of(tags.site, _events_with_tags(appends), condition))
+    return Place(store.driver, *keys, inner=True)
+
+
+def _events_with_tags(appends: Sequence[StreamAppend]) -> list[Event]:
+    return [event for append in appends for event in append.events if event.tags]
 
 
 def _check_tags(store: Streams, events: Sequence[Event]) -> None:
@@ -341,16 +362,21 @@ def _with_tags(
     options: AppendOptions,
     key: str | None,
     *,
+    turn: Place,
     reads: Mapping[str, Known[Head]] | None = None,
 ) -> Outcome:
     """Run an append of events with tags; return the outcome for the tags, with that of each stream.
 
     Args:
+        turn: place of the append in the queues of `_turn`.
         reads: known heads of streams that a decision only read; None where this append is no decision.
         key: idempotency key of the append, or of the decision.
     """
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
+    condition = tagged.condition(options.fail_if, options.after, options.takes)
+    ends = ends_left(tagged.site, turn)
+    turn.write()
     outcome = store.driver.run(
         layout.append_tagged(
             tagged.site,
@@ -358,13 +384,14 @@ def _with_tags(
                 (batch, each.expected)
                 for batch, each in zip(_labelled(appends, batches), appends, strict=True)
             ],
-            _tagged(appends, batches, options.also),
-            tagged.condition(options.fail_if, options.after, options.takes),
+            _tagged(appends, batches, options.also, ends),
+            condition,
             key,
             reads=reads,
             decided=reads is not None,
         )
     )
+    leave_ends(tagged.site, turn, outcome)
     if isinstance(outcome, Undetermined):
         return outcome
     if isinstance(outcome, Appended) and not outcome.position.seen and reads is None:
@@ -397,11 +424,14 @@ def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list
     return labelled
 
 
-def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Also) -> TaggedBatch:
+def _tagged(
+    appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Also, ends: Mapping[str, Reached]
+) -> TaggedBatch:
     """Make one tagged batch of the events of all streams, each with its stream and place there.
 
     Args:
         also: writes to other tables in the same transaction.
+        ends: ends of tags that need not be read.
     """
     first = batches[0]
     stored = [(batch.stream, place, event) for batch in batches for place, event in enumerate(batch.events)]
@@ -416,6 +446,7 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Als
         dated=any(batch.dated for batch in batches),
         homes=tuple((stream, place) for stream, place, _ in stored),
         also=also,
+        ends=ends,
     )
 
 
@@ -432,6 +463,6 @@ def _replayed(
     outcome: Appended, tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions
 ) -> Appended:
     """Return the outcome of an append that an earlier call had made, with the current counts of its tags."""
-    events: list[Event] = [event for append in appends for event in append.events if event.tags]
+    events = _events_with_tags(appends)
     versions = tagged.counts(own_tags(events)) if events else {}
     return replace(outcome, position=options.after or Position(), versions=versions)

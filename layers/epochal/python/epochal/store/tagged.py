@@ -42,8 +42,10 @@ from epochal.plan.tables import PlacedName
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
+from epochal.store.queueing import Key, Place
 from epochal.store.reading import check_range
 from epochal.store.seals import Seals
+from epochal.store.tag_turns import ends_left, keys_of, leave_ends, tags_of
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
@@ -150,10 +152,11 @@ class TaggedStore(ABC):
             checked = with_keyed_ids(events, checked, idempotency_key)
         store, meter = self.metered()
         with meter, explain_also_errors(also):
-            if idempotency_key is None:
-                outcome = store.driver.run(self._append(checked, condition, also))
-            else:
-                outcome = store._append_once(checked, condition, idempotency_key, also)  # noqa: SLF001  its own
+            with store._turn(checked, condition) as place:  # noqa: SLF001  its own
+                if idempotency_key is None:
+                    outcome = store._append(checked, condition, also, place)  # noqa: SLF001  its own
+                else:
+                    outcome = store._append_once(checked, condition, idempotency_key, also, place)  # noqa: SLF001  its own
             if isinstance(outcome, Conflict) and outcome.unmet:
                 return also_conflict(outcome, meter.capacity)
             if isinstance(outcome, Appended) and outcome.replayed:
@@ -357,6 +360,14 @@ class TaggedStore(ABC):
         """
         return len(fence(query, type_heads=self.type_heads).all_tags)
 
+    def queues_of(self, query: Query) -> Sequence[Key]:  # noqa: ARG002  of those with queues
+        """Return the keys of the queues in which decisions of one process on a query take turns; none by default.
+
+        Args:
+            query: query of the decisions.
+        """
+        return ()
+
     def metered(self) -> tuple[Self, Meter]:
         """Return a copy of the store, and a meter of the capacity that the copy consumes.
 
@@ -391,8 +402,12 @@ class TaggedStore(ABC):
             check_tagged(event, field, from_unix_nanoseconds(self.now()), self.checked)
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
+    def _turn(self, events: Sequence[Event], condition: Condition | None) -> Place:  # noqa: ARG002  of those with queues
+        """Return the place of an append in the queues of this process; in none by default."""
+        return Place(self.driver)
+
     def _append_once(
-        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also
+        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also, place: Place
     ) -> Appended | Conflict:
         """Append events whose ids derive from an idempotency key; return the outcome.
 
@@ -400,11 +415,11 @@ class TaggedStore(ABC):
             IdTaken: the key was used for other events.
         """
         try:
-            outcome = self.driver.run(self._append(events, condition, also))
+            outcome = self._append(events, condition, also, place)
             if isinstance(outcome, Conflict) and not outcome.unmet and self.appended(key):
                 # The matching events were appended after those of the key, but read before all of those were visible.
                 # Now they are visible and their ids are taken, so that this append writes nothing.
-                outcome = self.driver.run(self._append(events, None, also))
+                outcome = self._append(events, None, also, place)
             if isinstance(outcome, Conflict) or not outcome.replayed:
                 return outcome
             reader = replace(self, driver=self.driver.reading_back())
@@ -429,8 +444,13 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also
-    ) -> Steps[Appended | Conflict]: ...
+        self, events: Sequence[Event], condition: Condition | None, also: Also, place: Place
+    ) -> Appended | Conflict:
+        """Append checked events under a condition, with writes to other tables.
+
+        Args:
+            place: the append's place in the queues of `_turn`.
+        """
 
     @abstractmethod
     def _reads(self, fenced: Fence) -> TaggedReads: ...
@@ -549,6 +569,14 @@ class TaggedEvents(TaggedStore):
         """The reserved tags of types that have a stream, so that a query may name them without a tag."""
         return self.site.type_heads
 
+    def queues_of(self, query: Query) -> Sequence[Key]:
+        """Return the keys of the queues of the tags that the condition of a query checks.
+
+        Args:
+            query: query of the decisions.
+        """
+        return keys_of(self.site, fence(query, type_heads=self.type_heads).all_tags)
+
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
         """Encode checked events as a batch for one append at the present time.
 
@@ -572,16 +600,25 @@ class TaggedEvents(TaggedStore):
             etag=self.fresh(16).hex(),
         )
 
+    def _turn(self, events: Sequence[Event], condition: Condition | None) -> Place:
+        """Return the place of an append in the queues of its tags."""
+        return Place(self.driver, *keys_of(self.site, tags_of(self.site, events, condition)), inner=True)
+
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also
-    ) -> Steps[Appended | Conflict]:
-        """Return the steps that append checked events under a condition, with writes to other tables."""
+        self, events: Sequence[Event], condition: Condition | None, also: Also, place: Place
+    ) -> Appended | Conflict:
+        """Append checked events, beginning where the callers before have left the tags; leave their new ends."""
         batch = self.batch(events)
+        if ends := ends_left(self.site, place):
+            batch = replace(batch, ends=ends)
         if also:
             from epochal.store.also import checked, digest  # noqa: PLC0415  few appends have anything with them
 
             batch = replace(batch, also=checked(also, (self.site.table,)), beside=digest(also)[:8])
-        return append(self.site, batch, condition)
+        place.write()
+        outcome = self.driver.run(append(self.site, batch, condition))
+        leave_ends(self.site, place, outcome)
+        return outcome
 
     def _reads(self, fenced: Fence) -> PageReads:
         return PageReads(site=self.site, fenced=fenced)

@@ -8,18 +8,46 @@ A version of an aggregate is there once, because its event's place in the stream
     with gaps           a stream whose last version is lower, as those of snapshots are: it is read first
 
 So an insert is one transaction, and nothing is read for it. Where an application counts from 0, each is refused once.
+
+Notifications of an application are one more stream, the log, which every insert appends to as well. The library numbers
+them as a relational table does: from 1, without gaps, known as soon as an event is inserted, and in the order in which
+readers see them. The feed of a deployment promises none of that but the order, and that after some seconds; a stream
+promises it all. Its price: all inserts of an application append to one stream, so they take turns, some hundreds of
+them a second at most.
 """
 
 from __future__ import annotations
 
+import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from eventsourcing.persistence import AggregateRecorder, IntegrityError, OperationalError, StoredEvent
+from eventsourcing.persistence import (
+    AggregateRecorder,
+    ApplicationRecorder,
+    IntegrityError,
+    Notification,
+    OperationalError,
+    ProcessRecorder,
+    StoredEvent,
+    Subscription,
+    Tracking,
+    TrackingRecorder,
+)
 
-from epochal.contrib.eventsourcing.records import as_the_library_has_them, event_at, stored_event, version_of
+from epochal.contrib.eventsourcing.records import (
+    as_the_library_has_them,
+    event_at,
+    logged,
+    notification,
+    stored_event,
+    version_of,
+)
+from epochal.model.events import Recorded, Unfold
 from epochal.model.versions import (
     NO_STREAM,
     Appended,
@@ -216,3 +244,279 @@ def _by_stream(
             raise IntegrityError(f"version {event.originator_version} does not follow version {before}")
         group.append(event)
     return groups
+
+
+T = TypeVar("T")
+
+POLL_SECONDS: Final = 1.0
+"""Interval of a subscription's polling for inserts of other processes; its own process notifies it."""
+
+_SELECTED: Final = 500
+"""Notifications that a subscription selects at a time."""
+
+
+class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
+    """A recorder of the events of aggregates that also selects them as notifications.
+
+    At most 99 aggregates are saved at once: the log is the hundredth stream of the transaction.
+    """
+
+    def __init__(self, streams: Streams, category: str) -> None:
+        super().__init__(streams, category)
+        self._log = f"{category}_log-all"
+        self._turn = threading.Lock()
+        self.inserts = Inserts()
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
+        """Insert all events of one or several aggregates, and return the ids of their notifications.
+
+        All or none of the events are inserted. Returns None if there are none.
+        """
+        # Inserts are serialized: a refused transaction costs as much as its writes.
+        with as_the_library_has_them(), self._turn:
+            appended = self._insert(stored_events, **kwargs)
+        if appended is None or not stored_events:
+            return None
+        self.inserts.add()
+        first = appended.streams[self._log].first + 1
+        return list(range(first, first + len(stored_events)))
+
+    def _beside(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[StreamAppend]:
+        """Return the append of the events to the application's log, before further appends."""
+        others = super()._beside(stored_events, **kwargs)
+        if not stored_events:
+            return others
+        return [StreamAppend(stream=self._log, events=[logged(each) for each in stored_events]), *others]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        """Return the notifications from `start` to `stop`, at most `limit`, of all or of some topics.
+
+        With topics, notifications of other topics are read as well, and left out.
+
+        Args:
+            start: id of the first notification; None for the first of all.
+            limit: number of notifications at most.
+            stop: id of the last notification; None for no limit.
+            topics: topics of the notifications; empty for all.
+            inclusive_of_start: False leaves out the notification `start` itself.
+        """
+        first = 1 if start is None else max(start + (not inclusive_of_start), 1)
+        with as_the_library_has_them():
+            notifications = (notification(event) for event in self._logged(first, None if topics else limit))
+            selected = (each for each in notifications if not topics or each.topic in topics)
+            return list(islice(_until(stop, selected), limit))
+
+    def _logged(self, first: int, limit: int | None) -> Iterator[Recorded]:
+        """Read at most `limit` events of the log, from number `first` on."""
+        return self._streams.read(self._log, start=first - 1, limit=limit) if limit != 0 else iter(())
+
+    def max_notification_id(self) -> int | None:
+        """Return the id of the last notification, or None if there is none."""
+        with as_the_library_has_them():
+            state = self._streams.load(self._log, fetch=False)
+        return None if state is None else state.version
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        """Subscribe to the notifications above `gt`, including those of later inserts.
+
+        Args:
+            gt: id after which the notifications begin; None for all.
+            topics: topics of the notifications; empty for all.
+        """
+        return EpochalSubscription(self, gt, topics)
+
+
+class Inserts:
+    """A counter of a process's inserts that wakes the process's subscriptions."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.count = 0
+
+    def add(self) -> None:
+        """Count an insert, and wake all subscriptions."""
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    def wait(self, count: int) -> None:
+        """Wait until the number of inserts is not `count` any more, for at most `POLL_SECONDS`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.count != count, POLL_SECONDS)
+
+
+class Polled(Generic[T]):
+    """An iterator of a subscription of the library that polls for more items."""
+
+    _has_been_stopped: bool
+    _pending: Iterator[T]
+
+    def __next__(self) -> T:
+        """Return the next item, and wait for one if there is none.
+
+        Raises:
+            StopIteration: the subscription has been stopped.
+        """
+        while not self._has_been_stopped:
+            with suppress(StopIteration):
+                return next(self._pending)
+            self._pending = self._more()
+        raise StopIteration
+
+    @abstractmethod
+    def _more(self) -> Iterator[T]:
+        """Return the items since the last ones; after a wait, there may be none."""
+
+
+class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder]):
+    """A subscription to notifications, which polls at once after inserts of this process.
+
+    For inserts of other processes, it polls every second.
+
+    Each notification is read once, including those of other topics.
+    """
+
+    def __init__(
+        self, recorder: EpochalApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> None:
+        super().__init__(recorder, gt, topics)
+        self._inserts = recorder.inserts
+        self._read_to = gt or 0
+        self._pending: Iterator[Notification] = iter(())
+
+    def stop(self) -> None:
+        """End the iteration, even if it is waiting in another thread."""
+        super().stop()
+        self._inserts.add()
+
+    def _more(self) -> Iterator[Notification]:
+        """Return the notifications since the last ones, or wait for an insert if there are none."""
+        inserts = self._inserts.count
+        notifications = self._recorder.select_notifications(
+            self._read_to, _SELECTED, inclusive_of_start=False
+        )
+        if notifications:
+            self._read_to = notifications[-1].id
+        elif not self._has_been_stopped:
+            self._inserts.wait(inserts)
+        return (each for each in notifications if not self._topics or each.topic in self._topics)
+
+
+def _until(stop: int | None, found: Iterator[Notification]) -> Iterator[Notification]:
+    """Yield notifications up to and including the id `stop`, or all if it is None."""
+    for each in found:
+        if stop is not None and each.id > stop:
+            return
+        yield each
+
+
+# How far a process has read the notifications of other applications: an unfold of a stream for each application.
+#
+# A position only increases. It is written on condition of the exact state that it was compared with, in one transaction
+# with the events that the process makes from the notification, so that each notification is processed once.
+
+
+POSITION: Final = "Position"
+
+
+class EpochalTrackingRecorder(TrackingRecorder):
+    """A recorder of positions in the notifications of other applications.
+
+    A view that must be exactly as far as its position has to be written together with it: a subclass for that appends
+    to its own streams together with `tracked`.
+
+    Args:
+        streams: store of the streams.
+        category: beginning of the names of the recorder's streams.
+    """
+
+    def __init__(self, streams: Streams, category: str) -> None:
+        self._streams = streams
+        self._category = category
+
+    def insert_tracking(self, tracking: Tracking) -> None:
+        """Record a position in another application's notifications.
+
+        Args:
+            tracking: name of the other application, and id of its notification.
+
+        Raises:
+            IntegrityError: the position is not above the last one.
+            OperationalError: other writers were faster at every attempt.
+        """
+        with as_the_library_has_them():
+            for _ in range(ATTEMPTS):
+                tracked = self.tracked(tracking)
+                outcome = self._streams.try_append(
+                    tracked.stream, (), unfolds=tracked.unfolds, expected=tracked.expected
+                )
+                if isinstance(outcome, Appended):
+                    return
+        raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
+
+    def max_tracking_id(self, application_name: str) -> int | None:
+        """Return the last position recorded for an application, or None if there is none.
+
+        Args:
+            application_name: name of the other application.
+        """
+        with as_the_library_has_them():
+            return self._position(application_name)[0]
+
+    def tracked(self, tracking: Tracking) -> StreamAppend:
+        """Build the append that records a position, for an `append_all`.
+
+        Args:
+            tracking: name of the other application, and id of its notification.
+
+        Raises:
+            IntegrityError: the position is not above the last one.
+        """
+        last, expected = self._position(tracking.application_name)
+        if last is not None and last >= tracking.notification_id:
+            raise IntegrityError(
+                f"{tracking.application_name} is tracked to {last}, so not to {tracking.notification_id}"
+            )
+        position = Unfold(type=POSITION, data=str(tracking.notification_id).encode())
+        return StreamAppend(
+            stream=self._tracking_of(tracking.application_name), unfolds=[position], expected=expected
+        )
+
+    def _position(self, application: str) -> tuple[int | None, ExpectedVersion]:
+        """Return the position recorded for an application, or None, with the expected version to replace it."""
+        state = self._streams.load(self._tracking_of(application))
+        if state is None:
+            return None, NO_STREAM
+        # There is no unfold if the stream has been deleted.
+        position = int(state.unfolds[0].content) if state.unfolds else None
+        return position, state.token
+
+    def _tracking_of(self, application: str) -> str:
+        """Return the name of the stream with the position in an application's notifications."""
+        return f"{self._category}_tracking-{application}"
+
+
+class EpochalProcessRecorder(EpochalTrackingRecorder, EpochalApplicationRecorder, ProcessRecorder):
+    """A recorder of events together with the position of the notification that caused them.
+
+    At most 98 aggregates are saved at once with a position.
+    """
+
+    def __init__(self, streams: Streams, category: str) -> None:
+        EpochalApplicationRecorder.__init__(self, streams, category)
+
+    def _beside(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[StreamAppend]:
+        """Return the append to the log, with the append of the tracking position if there is one."""
+        others = super()._beside(stored_events, **kwargs)
+        tracking: Tracking | None = kwargs.get("tracking")
+        return others if tracking is None else [*others, self.tracked(tracking)]

@@ -28,9 +28,9 @@ from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.tags import place_of
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
+from epochal.store.queueing import Place
 from epochal.store.tagged import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
@@ -136,9 +136,13 @@ class DcbEvents(TaggedStore):
         return TagListings(store=self)
 
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also
-    ) -> Steps[Appended | Conflict]:
-        """Make the steps that append events under a condition, with fresh timestamps and sortable ids.
+        self,
+        events: Sequence[Event],
+        condition: Condition | None,
+        also: Also,
+        place: Place,  # noqa: ARG002  it has no queues
+    ) -> Appended | Conflict:
+        """Append events under a condition, with fresh timestamps and sortable ids.
 
         Raises:
             InvalidInput: `also` has writes to other tables, which cannot go with an append to Sekiban's tables.
@@ -151,7 +155,7 @@ class DcbEvents(TaggedStore):
             for event in events
         )
         batch = TaggedBatch(events=tuple(map(TaggedEvent.of, events)), stamps=tuple(stamps))
-        return append(self.site, batch, condition)
+        return self.driver.run(append(self.site, batch, condition))
 
     def _reads(self, fenced: Fence) -> DcbReads:
         """Make the reader of a fenced query."""

@@ -106,7 +106,7 @@ class TagsPart:
         shares = {share.tag: share for share in shares_of(site, batch)}
         position = _beginning(batch, condition)
         tags = dict.fromkeys((*shares, *position.seen))
-        heads = _heads_in(tags, None if condition is None else condition.after)
+        heads = _heads_in(tags, None if condition is None else condition.after, batch.ends)
         return cls(
             site=site, tagged=batch, shares=shares, condition=condition, position=position, heads=heads
         )
@@ -226,9 +226,10 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
     )
 
 
-def _heads_in(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
-    """Return the last pages of these tags that a position names."""
+def _heads_in(tags: Iterable[str], told: Position | None, ends: Mapping[str, Reached]) -> dict[str, _Head]:
+    """Return the last pages of these tags that a position names, or the ends that the process has left."""
     reached = {} if told is None else {**told.heads, **told.seen}
+    reached |= {tag: end for tag, end in ends.items() if tag not in reached or end.count > reached[tag].count}
     return {
         tag: _Head(page=head.token, reached=head)
         for tag in tags

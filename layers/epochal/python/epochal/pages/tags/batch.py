@@ -20,9 +20,10 @@ from epochal.layout.streams import (
     Batch,
     EncodedEvent,
 )
-from epochal.lazy_dataclasses import dataclass
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks, format_ticks
+from epochal.model.versions import Reached
 from epochal.pages.batch import AHEAD, Packed, packed
 from epochal.pages.frames import time_of
 from epochal.pages.tags.entries import (
@@ -52,6 +53,7 @@ class TaggedBatch:
             empty without named streams. With a home, an event without tags is stored in its home only.
         also: writes to the program's own tables in the same transaction.
         beside: digest of `also`, 8 bytes, stored in the records of the ids; empty without `also`.
+        ends: ends of tags as the process has left them, by tag, which need not be read.
     """
 
     events: tuple[Event, ...]
@@ -63,6 +65,7 @@ class TaggedBatch:
     homes: tuple[tuple[str, int], ...] = ()
     also: Also = ()
     beside: bytes = b""
+    ends: Mapping[str, Reached] = field(default_factory=dict)
 
     @property
     def ids(self) -> tuple[str, ...]:

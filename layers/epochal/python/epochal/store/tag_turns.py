@@ -1,0 +1,56 @@
+"""Turns of appends under tags: those of one process that write to or check the same tag do so one after the other.
+
+Without turns, appends of one process under a hot tag refuse each other, and each refused one pays for all pages of its
+transaction. An append takes a place in the queue of every tag of its events and of its condition (`queueing`). When it
+leaves, it tells the next one where the tags end, so that they need not be read.
+
+Queues of tags are taken after those of streams, so that a decision on a stream can wait for the tags of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from epochal.layout.queries import Condition
+from epochal.model.events import Event
+from epochal.model.versions import Appended, Conflict, Reached
+from epochal.pages.tags.entries import TagStreams
+from epochal.store.queueing import Key, Place
+
+_AFTER_STREAMS: Final = "\x7f"
+"""Comes after every name of a stream."""
+
+
+def tags_of(site: TagStreams, events: Iterable[Event], condition: Condition | None) -> Collection[str]:
+    """Return the tags that an append writes to or checks: those of its events, and of its condition."""
+    tags = {tag for event in events for tag in site.tags_of(event.type, event.tags)}
+    return tags if condition is None else tags.union(condition.fence.all_tags)
+
+
+def keys_of(site: TagStreams, tags: Iterable[str]) -> list[Key]:
+    """Return the keys of the queues of tags."""
+    return [_key(site, tag) for tag in tags]
+
+
+def ends_left(site: TagStreams, place: Place) -> Mapping[str, Reached]:
+    """Return the ends of tags that the last callers on them have left, by tag."""
+    return {key[-1]: end for key, end in place.fresh_notes.items() if key == _key(site, key[-1])}
+
+
+def leave_ends(site: TagStreams, place: Place, outcome: object) -> None:
+    """Leave the ends of the tags for the next caller after an append.
+
+    After a conflict, which has written nothing, callers may go on together.
+    """
+    if isinstance(outcome, Conflict):
+        place.changed = False
+    if not isinstance(outcome, Appended) or outcome.replayed or not place.is_awaited:
+        return
+    for tag, reached in {**outcome.position.heads, **outcome.position.seen}.items():
+        if reached.token is not None:
+            place.leave_note(reached, *_key(site, tag))
+
+
+def _key(site: TagStreams, tag: str) -> Key:
+    return (site.table, _AFTER_STREAMS, tag)
