@@ -36,7 +36,7 @@ from epochal.model.tag_answers import Seen
 from epochal.model.tags import Query, own_tags
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.driver import Driver
-from epochal.store.queueing import Place
+from epochal.store.queueing import Key, Place
 from epochal.store.tagged import TaggedStore
 
 R = TypeVar("R")
@@ -108,12 +108,7 @@ class Decisions:
         Args:
             projections: projections by the names that their states get in the model; at least one.
         """
-        must_be(Mapping, projections, "projections", "projections by name")
-        if not projections:
-            raise InvalidInput("projections", "must not be empty")
-        for name, projection in projections.items():
-            must_be(Projection, projection, f"projections.{name}", "a projection")
-        query = _query_of(projections)
+        query = query_of(projections)
         initial, newer = self._read_newer(query, projections)
         states = _fold(initial, projections, newer.events)
         if self.snapshots is not None and len(newer.events) >= self.snapshots.every:
@@ -215,7 +210,12 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
     def driver(self) -> Driver:
         return self.decisions.store.driver
 
-    def over(self, driver: Driver, place: Place | None = None) -> _OnQuery[R]:  # noqa: ARG002  it has no queue
+    @property
+    def queue_keys(self) -> Sequence[Key]:
+        """The tags that the query is checked at."""
+        return self.decisions.store.queues_of(query_of(self.projections))
+
+    def over(self, driver: Driver, place: Place | None = None) -> _OnQuery[R]:  # noqa: ARG002  reads bring the ends
         store = replace(self.decisions.store, driver=driver)
         return replace(self, decisions=replace(self.decisions, store=store))
 
@@ -273,7 +273,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
     def _earlier(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
         """Reconstruct the answer of an earlier call with the same key, by folding the events before it."""
-        query, store = _query_of(self.projections), self.decisions.store
+        query, store = query_of(self.projections), self.decisions.store
         answer = store.read(query)
         before = [event for event in answer.events if event.key < events[0].key]
         position = before[-1].position if before else None
@@ -294,8 +294,20 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         return decision_of(self.decision(model.states)).result, decided
 
 
-def _query_of(projections: Mapping[str, Projection[Any]]) -> Query:
-    """Return the query for the events of any of these projections."""
+def query_of(projections: Mapping[str, Projection[Any]]) -> Query:
+    """Return the query for the events of any of these projections.
+
+    Args:
+        projections: projections by name.
+
+    Raises:
+        InvalidInput: there are none, or one is no projection.
+    """
+    must_be(Mapping, projections, "projections", "projections by name")
+    if not projections:
+        raise InvalidInput("projections", "must not be empty")
+    for name, projection in projections.items():
+        must_be(Projection, projection, f"projections.{name}", "a projection")
     items = dict.fromkeys(item for projection in projections.values() for item in projection.query.items)
     return Query(items=tuple(items))
 

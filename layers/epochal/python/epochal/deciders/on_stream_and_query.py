@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from epochal.deciders.folding import Loaded
 from epochal.deciders.loop import Earlier, Moved
-from epochal.deciders.on_queries import Decisions, Model, catch_up, with_newer_events
+from epochal.deciders.on_queries import Decisions, Model, catch_up, query_of, with_newer_events
 from epochal.deciders.projections import Projection
 from epochal.deciders.stream_decisions import DecisionBase, OnStreams
 from epochal.errors import ConditionUnmet
@@ -20,6 +20,7 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Conflict, Outcome, StreamAppend
 from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
+from epochal.store.queueing import Key
 from epochal.store.tagged import TaggedEvents
 
 E = TypeVar("E")
@@ -35,6 +36,11 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
     """
 
     projections: Mapping[str, Projection[Any]]
+
+    @property
+    def queue_keys(self) -> Sequence[Key]:
+        """The stream, and the tags that the query is checked at."""
+        return [*super().queue_keys, *self._tagged.queues_of(query_of(self.projections))]
 
     def load(self) -> DecisionBase | Earlier[R, Any]:
         """Load the stream's state, then the model."""
