@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.dynamo.stores import HERE
-from epochal.dynamo.wire.sqs import queue_client
 from epochal.errors import InvalidInput
 from epochal.hosting.failure_records import FailureRecords
 from epochal.hosting.function_logs import log_attempt, logger_of
 from epochal.hosting.leases import Leases
+from epochal.hosting.light_sqs import light_sqs_client
 from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.hosting.reaction_function import ReactionFunction, warn_of_no_record
 from epochal.hosting.wakeup_queue import Queue
@@ -75,17 +75,6 @@ def lambda_handler(
     reactor = Reactor(member=member, on_failed=partial(log_attempt, logger, reaction.handler_name))
     reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
-
-
-def light_sqs_client() -> Any:
-    """Create a client of SQS, without botocore if the environment has the whole configuration."""
-    return queue_client(_botocores_sqs)
-
-
-def _botocores_sqs() -> Any:
-    from epochal.dynamo.clients import service_client  # noqa: PLC0415  mostly not needed
-
-    return service_client("sqs", retried=True)
 
 
 def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
