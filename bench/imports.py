@@ -6,8 +6,8 @@ shown too.
 
 A server of this process grants what the indexer asks for at its start.
 
-Bounds, in times of boto3 and its client: the handlers of `append` and `replay` 0.5, those of `feed` and the indexer
-0.6, a reaction's 0.75, and a program that opens streams 0.55.
+Bounds, in times of boto3 and its client: the handlers of `append` and `replay` 0.5, those of the auditor and of timers
+0.55, those of `feed` and the indexer 0.6, a reaction's 0.75, and a program that opens streams 0.55.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BASELINE = "boto3 and a DynamoDB client"
 CLIENT = "import boto3; boto3.client('dynamodb')"
 POWERTOOLS = f"{CLIENT}; from aws_lambda_powertools import Logger, Metrics"
-FUNCTIONS = ("append", "replay", "feed")
+FUNCTIONS = ("append", "replay", "feed", "auditor", "timers")
+TABLES = ("streams", "tips", "journal", "snapshot", "index", "timers")
 
 REACTION = """
 from epochal import lambda_handler, reaction
@@ -40,6 +41,8 @@ STREAMS = "from epochal import open_streams; open_streams('streams')"
 BOUNDS = {
     "the handler of append": 0.5,
     "the handler of replay": 0.5,
+    "the handler of auditor": 0.55,
+    "the handler of timers": 0.55,
     "the handler of feed": 0.6,
     "the handler of indexer": 0.6,
     "a reaction's handler": 0.75,
@@ -116,7 +119,7 @@ def _measure(code: str, function: str, bytecode: Path, url: str) -> tuple[float,
         variable("reaction"): "r",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
-        **{variable(f"{each}_table"): each for each in ("streams", "tips", "journal", "snapshot", "index")},
+        **{variable(f"{each}_table"): each for each in TABLES},
     }
     done = subprocess.run(
         [sys.executable, "-c", _TIMED, code], env=environment, capture_output=True, text=True, check=True

@@ -7,11 +7,11 @@ operation and the code say enough.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from traceback import extract_tb, format_tb
 from types import ModuleType
-
-from botocore import exceptions
+from typing import TYPE_CHECKING, TypeGuard
 
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.errors import (
@@ -19,6 +19,9 @@ from epochal.errors import (
     InvalidRequest,
     chain,
 )
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
 
 
 def log_fields(error: BaseException) -> dict[str, str]:
@@ -52,7 +55,13 @@ def _describe_error(error: BaseException) -> str:
             return f"{kind}: {error}"
         case DynamoFault():
             return f"{kind}: {error.operation}, {error.code}"
-        case exceptions.ClientError():
+        case _ if _is_client_error(error):
             return f"{kind}: {error.operation_name}, {error.response['Error'].get('Code', 'Unknown')}"
         case _:
             return kind
+
+
+def _is_client_error(error: BaseException) -> TypeGuard[ClientError]:
+    """Return whether an error is an AWS service's answer to a client of botocore, which is loaded then."""
+    exceptions = sys.modules.get("botocore.exceptions")
+    return exceptions is not None and isinstance(error, exceptions.ClientError)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import brought_by
 from epochal.index.parking_causes import MAX_CAUSE
-from epochal.reactions.failures import Attempt
 from epochal.reactions.traces import place_of, trace_of
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
+
+    from epochal.reactions.failures import Attempt
 
 
 def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.contrib.timers.engine import Engine, engine_of
 from epochal.contrib.timers.protocol import Sent, Wake, Worked, read_wake_up
 from epochal.dynamo.aws_errors import translate_errors
-from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import open_deployment
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.feed.notices import send_in_batches
 from epochal.hosting.deadline import SPARED
-from epochal.hosting.function import Handler, lambda_handler, light_sqs_client
 from epochal.hosting.function_logs import logger_of
 from epochal.hosting.leases import Beat, Leases
+from epochal.hosting.light_sqs import light_sqs_client
 from epochal.hosting.metrics import Metrics, metrics_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import format_ticks
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_sqs.client import SQSClient
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+    from epochal.hosting.function import Handler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +115,14 @@ def queue_of(settings: Settings) -> TimerQueue:
 
     Its requests are retried. A request that is sent twice only causes one more wake-up.
     """
-    sqs, scheduler = (
-        lazily(partial(service_client, service, retried=True)) for service in ("sqs", "scheduler")
-    )
-    return TimerQueue(sqs=sqs, scheduler=scheduler, settings=settings)
+    return TimerQueue(sqs=lazily(light_sqs_client), scheduler=lazily(_scheduler_client), settings=settings)
+
+
+def _scheduler_client() -> Any:
+    """Create a client of EventBridge Scheduler."""
+    from epochal.dynamo.clients import service_client  # noqa: PLC0415  only timers that are far off need it
+
+    return service_client("scheduler", retried=True)
 
 
 def told_to_function(client: Any, function: str) -> Settings:
@@ -145,8 +150,10 @@ def engine_deployed(settings: Settings) -> Engine:
 
 def deployed_arming(environment: Mapping[str, str] = os.environ) -> Handler:
     """Make the Lambda handler of the reaction that arms timers and sends their wake-ups."""
+    from epochal.hosting.function import lambda_handler  # noqa: PLC0415  the function that fires timers is no reaction
+
     engine = engine_deployed(Settings.from_environment(environment))
-    logger = logger_of(service_name(environment, "timers"))
+    logger = lazily(partial(logger_of, service_name(environment, "timers")))
     engine = replace(engine, send=partial(sent_or_swept, engine.send, logger))
     # No event may have set a timer yet, so the type may still be unknown.
     return lambda_handler(engine.reaction(early=frozenset({TIMER_SET})), environment)
@@ -169,7 +176,7 @@ def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent
 def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
     """Make the Lambda handler of the function that fires timers, from its environment variables."""
     service, settings = service_name(environment, "timers"), Settings.from_environment(environment)
-    logger = logger_of(service)
+    logger = lazily(partial(logger_of, service))  # most invocations log nothing
     return TimersFunction(
         engine=engine_deployed(settings),
         logger=logger,
