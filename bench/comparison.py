@@ -26,6 +26,9 @@ W1: tuple[tuple[Laid, Kind, Loads], ...] = (
 )
 
 
+W5: tuple[Loads, ...] = ("program", "read", "cached")
+
+
 def named(laid: Laid, kind: Kind) -> str:
     """What ours are called."""
     return f"Epochal, {laid}, {kind}"
@@ -109,9 +112,9 @@ def w5(endpoint: Endpoint) -> Report:
     """Contention."""
     ours = {}
     for laid, kind in EVERY:
-        for cached in (False, True):
-            took = contend(endpoint, laid, kind, cached=cached)
-            name = f"{named(laid, kind)}, cached" if cached else named(laid, kind)
+        for loads in W5:
+            took = contend(endpoint, laid, kind, loads)
+            name = named(laid, kind) + ("" if loads == "read" else f", {loads}")
             ours[name] = (f"{took.kept}", f"{took.wasted:,.0f}", f"{took.read:,.0f}")
     return Report(
         title="W5: 8 writers on one stream, 160 appends",

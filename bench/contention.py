@@ -1,14 +1,14 @@
 """Writers in each other's way, in a simulated schedule: what they cost each other, the same on every machine.
 
-8 writers, each in a process of its own, make 20 decisions each, one after another: on one stream, with deciders and by
-a program's own loop, on two streams at once, on a tag, on an aggregate. Those on streams keep the state that they know.
-A request takes 5 or 50 ms of simulated time, a third more or less, in two parts, and comes to pass between them; a
-decision takes up to half a millisecond. So what is measured is the rule for going on after a conflict, and not how the
-threads of a machine meet; `bench.workloads` has them, too. `bench.hot_stream` has writers of one process, who take
-turns.
+8 writers, each in a process of its own, make 20 decisions each, one after another: on one stream, with deciders, by a
+program's own loop and by plain calls of `load` and `append`; on two streams at once, on a tag, on an aggregate. Those
+on streams keep the state that they know, but for plain calls, which load it each time. A request takes 5 or 50 ms of
+simulated time, a third more or less, in two parts, and comes to pass between them; a decision takes up to half a
+millisecond. So what is measured is the rule for going on after a conflict, and not how the threads of a machine meet;
+`bench.workloads` has them, too. `bench.hot_stream` has writers of one process, who take turns.
 
 Bounds, for 160 decisions: 400 write units of refused appends; 200 read units on a stream and on an aggregate, 400 on
-two streams. A decision on a tag reads all of it first; that is 1,800.
+two streams, 600 with plain calls. A decision on a tag reads all of it first; that is 1,800.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import itertools
 import random
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
@@ -39,6 +40,7 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
+from epochal.errors import ConflictError
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion
 from epochal.plan.ops import Op, Reply
@@ -214,6 +216,21 @@ def _on_a_stream(place: Place) -> Callable[[bytes], object]:
     return partial(_deciders(place).handle, STREAM, load=AllowStale())
 
 
+def _by_plain_calls(place: Place) -> Callable[[bytes], object]:
+    streams = place.streams
+
+    def decide(data: bytes) -> None:
+        event, appended = Event(type="Happened", data=data), False
+        while not appended:
+            state = streams.load(STREAM)
+            expected = NO_STREAM if state is None else state.token
+            with suppress(ConflictError):
+                streams.append(STREAM, [event], expected=expected)
+                appended = True
+
+    return decide
+
+
 def _by_a_loop(place: Place) -> Callable[[bytes], object]:
     streams, count = place.streams, 0
     expected: ExpectedVersion = NO_STREAM
@@ -293,6 +310,12 @@ SUBJECTS: Final = (
         name="a stream, without deciders",
         read=200,
         writer=_by_a_loop,
+        kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
+    ),
+    Subject(
+        name="a stream, by plain calls of load and append",
+        read=600,
+        writer=_by_plain_calls,
         kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
     ),
     Subject(name="two streams", read=400, writer=_on_two_streams, kept=_events_of_both),

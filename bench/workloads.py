@@ -5,7 +5,8 @@
     W2  one stream, 1,000 appends by token              with and without a snapshot of 1 KB each time
     W3  100 appends of 10 events by token
     W4  a replay of 5,000 events of 1 KB
-    W5  8 writers, 160 appends to one stream            deciders that try again on conflict
+    W5  8 writers, 160 appends to one stream            deciders that try again on conflict, with and without a cache,
+                                                        and a program that does so with plain calls
 
 Events have 300 bytes where nothing else is said. Each workload runs on pages and on tips, with bodies that no
 compression shortens, and with JSON, which brotli does. The first three run on the memory interpreter, which charges
@@ -17,6 +18,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -30,6 +32,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Load
 from epochal.deciders.on_streams import Decider, Deciders
+from epochal.errors import ConflictError
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.pages.layout import Pages
@@ -96,8 +99,10 @@ def load_and_append(laid: Laid, kind: Kind, size: int = 300, loads: Loads = "rea
 
 
 def by_hand(streams: Streams, name: str, data: bytes) -> None:
-    """What a decider does with `DECIDER`, without one: a program that folds what it loads."""
-    state = streams.load(name, since=0)
+    """What a decider does with `DECIDER`, without one: a program that folds what it loads, by plain calls."""
+    state = streams.load(name)
+    if state is not None and len(state.events) < state.version:
+        state = streams.load(name, since=0)
     count = DECIDER.initial() if state is None else len(state.events)
     assert count == (0 if state is None else state.version)
     expected = NO_STREAM if state is None else state.token
@@ -136,8 +141,8 @@ class Contention:
     read: float
 
 
-def contend(endpoint: Endpoint, laid: Laid, kind: Kind, *, cached: bool = False) -> Contention:
-    """W5. `cached`: each writer has a cache of its own."""
+def contend(endpoint: Endpoint, laid: Laid, kind: Kind, loads: Loads = "read") -> Contention:
+    """W5. Where decisions are on cached states, each writer has a cache of its own."""
     rng, refused = random.Random(1), Meter()
     shares = [[body(rng, 300, kind) for _ in range(APPENDS // WRITERS)] for _ in range(WRITERS)]
     with local_at(endpoint, SPECS[laid]) as local:
@@ -149,16 +154,28 @@ def contend(endpoint: Endpoint, laid: Laid, kind: Kind, *, cached: bool = False)
                 streams=replace(streams, driver=driver),
                 decider=DECIDER,
                 codec=CODEC,
-                cache=Cache() if cached else None,
+                cache=Cache() if loads == "cached" else None,
                 attempts=APPENDS * WRITERS,
             )
             for data in share:
-                deciders.handle(STREAM, data, load=AllowStale() if cached else REQUIRE_LOAD)
+                if loads == "program":
+                    until_appended(deciders.streams, data)
+                else:
+                    deciders.handle(STREAM, data, load=_LOADS[loads])
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(write, shares))
         read = driver.meter.units.read
         return Contention(kept=sum(1 for _ in streams.read(STREAM)), wasted=refused.units.write, read=read)
+
+
+def until_appended(streams: Streams, data: bytes) -> None:
+    """Try again on conflict, by plain calls."""
+    appended = False
+    while not appended:
+        with suppress(ConflictError):
+            by_hand(streams, STREAM, data)
+            appended = True
 
 
 def counting(perform: Execute, refused: Meter) -> Execute:

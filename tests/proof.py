@@ -90,6 +90,7 @@ REST: Final = Promise(
         "tests/contract/test_tagged_events.py",
         "tests/contract/test_tagged_limits.py",
         "tests/core/read_models/test_entries_seeds.py",
+        "tests/core/read_models/test_progress_seeds.py",
         "tests/core/wire/test_signing.py",
         "tests/docs/test_proof.py",
         "tests/docs/test_typing.py",

@@ -70,7 +70,7 @@ class LibraryStore:
 
     def load(self, stream: str) -> Standing | None:
         """The stream's Tip."""
-        found = self._streams.load(stream)
+        found = self._streams.load(stream, events=False)
         if found is None:
             return None
         states = (

@@ -8,7 +8,7 @@ import pytest
 from bench.contention import QUICK, SLOW, SUBJECTS, WASTED, Contention, contend, within
 from bench.corpus import Kind
 
-STREAM, BY_HAND, *OTHERS = SUBJECTS
+STREAM, BY_HAND, PLAIN, *OTHERS = SUBJECTS
 
 
 @pytest.mark.parametrize("request_seconds", [QUICK, SLOW])
@@ -22,6 +22,14 @@ def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing_however_sl
     assert within(subject, took)
     assert took.wasted < WASTED / 3, "who is refused twice gives way"
     assert took.longest < 250 * request_seconds, "who has given way decides on what is there"
+
+
+@pytest.mark.parametrize("request_seconds", [QUICK, SLOW])
+def test_programs_that_know_of_no_conflict_give_way_to_each_other(request_seconds):
+    took = contend(PLAIN, 1, "json", request_seconds)
+
+    assert within(PLAIN, took)
+    assert took.wasted < WASTED * 2 / 3
 
 
 @pytest.mark.proof

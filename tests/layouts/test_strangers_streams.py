@@ -89,6 +89,7 @@ class Card:
     latest: int
     low_water = 0
     deleted = False
+    earlier = ()
 
     @property
     def version(self) -> int:
@@ -183,6 +184,7 @@ class Cards:
         *,
         consistent: bool = True,
         whole: bool = False,  # noqa: ARG002  it always is
+        recent: bool = False,  # noqa: ARG002  likewise
     ) -> Steps[Card | None]:
         key = {"card": text(stream), "n": number(0)}
         reply = yield Get(table=table, key=key, consistent=consistent)

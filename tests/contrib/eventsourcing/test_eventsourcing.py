@@ -27,7 +27,7 @@ from epochal.contrib.eventsourcing import (
     EpochalApplicationRecorder,
     EpochalFactory,
     EpochalProcessRecorder,
-    recorders,
+    subscriptions,
 )
 from epochal.contrib.eventsourcing.records import as_the_library_has_them
 from epochal.model.versions import StreamAppend, Undetermined
@@ -197,7 +197,7 @@ def test_a_position_is_written_in_place_and_its_stream_tells_the_feed_nothing() 
 
 
 def test_a_subscription_hears_of_what_another_process_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 0.01)
     streams = memory_streams()
     here, there = EpochalApplicationRecorder(streams, "Dogs"), EpochalApplicationRecorder(streams, "Dogs")
     there.insert_events([event(1), event(2)])
@@ -208,7 +208,7 @@ def test_a_subscription_hears_of_what_another_process_inserts(monkeypatch: pytes
 
 
 def test_a_subscription_that_waits_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 60)
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 60)
     subscription = EpochalApplicationRecorder(memory_streams(), "Dogs").subscribe()
     waiting = threading.Thread(target=list, args=(subscription,))
     waiting.start()
@@ -221,8 +221,8 @@ def test_a_subscription_that_waits_ends_when_it_is_stopped(monkeypatch: pytest.M
 
 
 def test_an_insert_between_a_look_and_the_wait_for_it_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 1_000)
-    inserts = recorders.Inserts()
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 1_000)
+    inserts = subscriptions.Inserts()
     looked = inserts.count
     inserts.add()
     inserts.wait(looked)
@@ -231,7 +231,7 @@ def test_an_insert_between_a_look_and_the_wait_for_it_ends_the_wait(monkeypatch:
 def test_a_subscription_to_topics_reads_each_notification_once_whether_it_is_of_one_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 0.001)
     streams, others = memory_streams(), 60
     writer = EpochalApplicationRecorder(streams, "Dogs")
     for version in range(1, others + 1):

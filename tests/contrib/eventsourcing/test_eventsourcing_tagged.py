@@ -19,7 +19,7 @@ from eventsourcing.persistence import (
 )
 
 from epochal import Event
-from epochal.contrib.eventsourcing import EpochalDCBRecorder, recorders
+from epochal.contrib.eventsourcing import EpochalDCBRecorder, subscriptions
 from epochal.model.versions import Outcome, Undetermined
 from epochal.pages.items import STREAMS
 from epochal.plan.ops import Put, TransactionWrite
@@ -232,7 +232,7 @@ def test_places_of_a_course_go_to_no_more_students_than_there_are(near: int) -> 
 def test_a_subscription_gets_what_matches_of_its_own_process_and_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 0.001)
     streams = memory_streams()
     here, there = (EpochalDCBRecorder(streams, "Kennel") for _ in range(2))
     there.append([event(1, "b"), event(2, "a")])
@@ -248,7 +248,7 @@ def test_a_subscription_gets_what_matches_of_its_own_process_and_of_others(
 def test_a_subscription_that_waits_gets_what_its_own_process_appends_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 1_000)
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 1_000)
     recorder = EpochalDCBRecorder(memory_streams(), "Kennel")
     subscription, found = recorder.subscribe(), list[int]()
     waiting = threading.Thread(target=lambda: found.append(next(subscription).position))
@@ -259,7 +259,7 @@ def test_a_subscription_that_waits_gets_what_its_own_process_appends_at_once(
 
 
 def test_a_subscription_that_waits_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorders, "POLL_SECONDS", 60)
+    monkeypatch.setattr(subscriptions, "POLL_SECONDS", 60)
     subscription = EpochalDCBRecorder(memory_streams(), "Kennel").subscribe()
     waiting = threading.Thread(target=list, args=(subscription,))
     waiting.start()

@@ -60,12 +60,16 @@ def world() -> World:
     return world
 
 
-def test_a_load_has_them_by_one_request_more(world: World) -> None:
-    state = world.streams.load(STREAM)
+@pytest.mark.parametrize(("events", "appends", "requests"), [(True, 0, 1), (False, 0, 2), (True, 60, 2)])
+def test_a_load_has_them_by_one_request_more_unless_their_page_comes_along(
+    world: World, events: bool, appends: int, requests: int
+) -> None:
+    world.grow(appends)
+    state = world.streams.load(STREAM, events=events)
 
     assert state is not None
     assert ([each.data for each in state.unfolds], [each.version for each in state.unfolds]) == ([STATE], [1])
-    assert state.capacity.requests == 2
+    assert state.capacity.requests == requests
 
 
 def test_one_page_has_them_and_all_after_it_name_that(world: World) -> None:
@@ -186,7 +190,7 @@ def test_a_stream_that_is_taken_out_of_the_table_during_a_load_is_corruption(wor
 
     streams = replace(world.streams, driver=Driver(execute=emptied, meter=Meter()))
     with pytest.raises(CorruptData, match="its unfolds are not on page 0"):
-        streams.load(STREAM)
+        streams.load(STREAM, events=False)
 
 
 @pytest.mark.parametrize("name", ["04", "040000", "048000", "040c"])

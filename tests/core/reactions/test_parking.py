@@ -354,17 +354,17 @@ def test_a_careful_run_that_cannot_read_a_stream_does_not_take_that_for_a_death(
 ) -> None:
     world = World()
     world.append("A-1", "x", "y")
-    events = FeedReader.events
+    hydrate = FeedReader.hydrate
     with monkeypatch.context() as out:
 
         def fail(*_: Any) -> NoReturn:
             raise Unavailable("the store is out")
 
-        out.setattr(FeedReader, "events", fail)
+        out.setattr(FeedReader, "hydrate", fail)
         for _ in range(failures):
             with pytest.raises(Unavailable):
                 world.reactor(attempts=2).run(0, seconds=600, careful=True)
-    assert FeedReader.events is events
+    assert FeedReader.hydrate is hydrate
     assert world.state().trying == {}
     ran = world.reactor(attempts=2).run(0, seconds=600, careful=True)
     assert ran.parked == ()

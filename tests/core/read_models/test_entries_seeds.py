@@ -153,7 +153,8 @@ class World:
 
 def documents(items: Any, generation: int) -> dict[str, Any]:
     begins = f"m@{generation}#"
-    own = [each for each in items if each["sk"]["S"] == "document" and each["pk"]["S"].startswith(begins)]
+    kept = [each for each in items if each["sk"]["S"] == "document" and "d" in each]
+    own = [each for each in kept if each["pk"]["S"].startswith(begins)]
     return {each["pk"]["S"].removeprefix(begins): json.loads(each["d"]["S"]) for each in own}
 
 
@@ -288,22 +289,22 @@ def test_a_mutant_that_leaves_entries_behind_or_out_is_caught(
 def test_a_mutant_that_writes_entries_apart_from_their_document_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own = ReadModel._write_all  # noqa: SLF001
+    own = ReadModel._commit  # noqa: SLF001
 
-    def apart(self: ReadModel, moved: Any, found: Documents, first: int) -> bool:
+    def apart(self: ReadModel, *commit: Any) -> bool:
         before = self._entry_writes
         later: list[Any] = []
         monkeypatch.setattr(
             ReadModel, "_entry_writes", lambda _, entries: later.extend(before(entries)) or ()
         )
-        done = own(self, moved, found, first)
+        done = own(self, *commit)
         monkeypatch.setattr(ReadModel, "_entry_writes", entry_writes)
         for each in later if done else ():
             self.driver.ask(each)
         return done
 
     entry_writes = ReadModel._entry_writes  # noqa: SLF001
-    monkeypatch.setattr(ReadModel, "_write_all", apart)
+    monkeypatch.setattr(ReadModel, "_commit", apart)
     assert caught()
 
 

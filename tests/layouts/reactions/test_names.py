@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal import Delivery, Event, json_codec, reaction
-from epochal.cli.react import by_name
+from epochal.cli.reactions import by_name
 from epochal.contrib.processes.process import process
 from epochal.errors import InvalidInput
 from epochal.reactions.definition import Handler, Reaction

@@ -58,7 +58,7 @@ MODEL = {"taken": taken("c:1"), "names": names("s:1")}
 @pytest.mark.parametrize("error", [Unavailable("throttled"), TooLarge("unfold", 5, 4)])
 def test_a_snapshot_that_cannot_be_kept_keeps_no_decision_from_being_made(error: EpochalError) -> None:
     class Full:
-        def load(self, _: str) -> None: ...
+        def load(self, _: str, *, events: bool) -> None: ...
 
         def try_append(self, *_: object, **__: object) -> None:
             raise error

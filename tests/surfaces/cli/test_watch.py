@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal import Delivery, reaction
-from epochal.cli import feed as command
+from epochal.cli import watch as command
 from epochal.codec import json
 from epochal.model.events import Event
 from epochal.reactions.group_member import Member

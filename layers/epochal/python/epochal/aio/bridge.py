@@ -17,6 +17,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from epochal.errors import InvalidInput, brought_by
+from epochal.store.answers import REFUSALS
 from epochal.store.driver import POOL, TURN
 
 with brought_by("async", "asynchronous stores", "greenlet"):
@@ -34,10 +35,10 @@ class _Bridge(greenlet):
     def __init__(self, function: Callable[..., Any]) -> None:
         """Run the function in a copy of the context in which pools are tasks of the loop."""
         super().__init__(function)
-        context = copy_context()
-        context.run(POOL.set, _Tasks)
-        context.run(TURN.set, _Turn)
-        self.gr_context = context
+        self.context = copy_context()
+        self.context.run(POOL.set, _Tasks)
+        self.context.run(TURN.set, _Turn)
+        self.gr_context = self.context
 
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -50,14 +51,17 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         args, kwargs: arguments that it is called with.
     """
     bridge = _Bridge(function)
-    answer = bridge.switch(*args, **kwargs)
-    while not bridge.dead:
-        try:
-            result = await answer
-        except BaseException:  # noqa: BLE001  whatever it is, it is the function's to handle, a cancellation too
-            answer = bridge.throw(*sys.exc_info())
-        else:
-            answer = bridge.switch(result)
+    try:
+        answer = bridge.switch(*args, **kwargs)
+        while not bridge.dead:
+            try:
+                result = await answer
+            except BaseException:  # noqa: BLE001  whatever it is, it is the function's to handle, a cancellation too
+                answer = bridge.throw(*sys.exc_info())
+            else:
+                answer = bridge.switch(result)
+    finally:
+        REFUSALS.set(bridge.context.get(REFUSALS, ()))
     return cast("T", answer)
 
 
@@ -229,11 +233,14 @@ async def finished(write: Coroutine[Any, Any, T]) -> T:
     Raises:
         CancelledError: caused by a `WriteCancelled`. It is no class of its own, which `asyncio.timeout` would not know.
     """
-    task = asyncio.ensure_future(write)
+    context = copy_context()
+    task = asyncio.get_running_loop().create_task(write, context=context)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError as cancelled:
         raise cancelled from await _end_of(task)
+    finally:
+        REFUSALS.set(context.get(REFUSALS, ()))
 
 
 async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:

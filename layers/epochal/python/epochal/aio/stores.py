@@ -333,6 +333,7 @@ class AsyncReadModel(Generic[D]):
     """
 
     remove = writes(ReadModel.remove, of="model")
+    skip = writes(ReadModel.skip, of="model")
     if TYPE_CHECKING:  # type checkers cannot follow `reads` through the forms of `get`
 
         @overload

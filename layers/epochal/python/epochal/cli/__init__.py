@@ -4,12 +4,23 @@ main          the command itself: options that choose the store, and errors; com
 target        finds the store: named tables, a stack's outputs, or what `epochal local up` deployed
 inputs        reads JSON from arguments, files and standard input; expected versions; refusals
 output        prints events, states and pages, as JSON and as lines
-streams       append, append-all, append-each, read, state, prune, delete, versions
+appends       append, append-all, append-each
+streams       read, state
+removals      prune, delete
+versions      versions
 tagged        tagged append, query, event, read, tags, tag, count, import
-feed          feed, tail, streams, search, trace, watch
-react         react; groups; parked list, replay, discard
+feed          feed, newest, tail, wait
+lookups       streams, search, trace
+watch         watch
+react         react
+groups        groups list, show, pause, resume, reset, begin, delete
+parked        parked list, show, replay, discard
+reactions     finds the reactions that arguments name
 models        models list, get, find, count, drop
-index         index status, verify, repair, rebuild; index poison list, retry, discard
+index         index status, verify, repair
+index_output  prints states and findings of the index
+rebuild       index rebuild
+poison        index poison list, retry, discard
 stats         stats, keep; tables create, torn
 later         reads a timer written as `reminder=14d`
 

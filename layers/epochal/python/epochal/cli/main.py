@@ -18,15 +18,24 @@ from click.shell_completion import get_completion_class
 
 from epochal import extensions, plugins
 from epochal.cli import output
+from epochal.cli.appends import append, append_all, append_each
 from epochal.cli.doctor import doctor
-from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
+from epochal.cli.feed import feed, newest, tail, wait
+from epochal.cli.groups import groups
 from epochal.cli.index import index
+from epochal.cli.lookups import search, streams, trace
 from epochal.cli.models import models
-from epochal.cli.react import groups, parked, react
+from epochal.cli.parked import parked
+from epochal.cli.poison import poison
+from epochal.cli.react import react
+from epochal.cli.rebuild import rebuild
+from epochal.cli.removals import delete, prune
 from epochal.cli.stats import keep, stats, tables
-from epochal.cli.streams import append, append_all, append_each, delete, prune, read, state, versions
+from epochal.cli.streams import read, state
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, OpenedStore, open_store, store_options
+from epochal.cli.versions import versions
+from epochal.cli.watch import watch
 from epochal.errors import EpochalError, InvalidInput
 from epochal.lazy_dataclasses import replace
 from epochal.model.kinds import must_be_text
@@ -134,6 +143,9 @@ for command in (
     ),
 ):
     epochal.add_command(command)
+
+index.add_command(poison)
+index.add_command(rebuild)
 
 
 _GIVEN_AS: Final = {"idempotency_key": "--key"}

@@ -183,7 +183,7 @@ def state(found: StreamState) -> dict[str, Any]:
         "token": found.token.text(),
         "lowWater": found.low_water,
         "deleted": found.deleted,
-        "headEvents": len(found.events),
+        "headEvents": len(found.events) or found.token.events,
         "unfolds": [events.unfold(unfold, no_link) for unfold in found.unfolds],
     }
 

@@ -151,8 +151,9 @@ on_streams = given(_streams)
 def existing(
     streams: Streams, stream: str, *, fetch: bool = True, as_of: int | Moment | None = None
 ) -> StreamState:
-    """Load the state of a stream, or raise `NotThere` where there is no such stream."""
-    return stream_there(stream, streams.load(stream, fetch=fetch, as_of=as_of))
+    """Load the state of a stream, with events only if `as_of` is given; raise `NotThere` without such a stream."""
+    state = streams.load(stream, fetch=fetch, as_of=as_of, events=as_of is not None)
+    return stream_there(stream, state)
 
 
 def stream_there(stream: str, found: T | None) -> T:

@@ -114,6 +114,11 @@ class Tip:
         return self.span.next
 
     @property
+    def earlier(self) -> tuple[StoredSpan, ...]:
+        """No events: those before the Tip's are in calves, which are read apart."""
+        return ()
+
+    @property
     def appends(self) -> int:
         """Number of appends that the Tip's events came in; events of other libraries count singly."""
         marked = sum("k" in event["M"] for event in self.span.events)

@@ -132,6 +132,10 @@ class Head(Protocol):
     def span(self) -> EventSpan:
         """The events that the head carries, the last ones of the stream."""
 
+    @property
+    def earlier(self) -> Sequence[EventSpan]:
+        """Small events that came with the head and precede those that it carries, without gaps, oldest first."""
+
     def token(self) -> Token:
         """Return the token of this head, with which an append on exactly this head takes one request."""
 
@@ -290,7 +294,7 @@ class StreamLayout(Protocol[H, C]):
         """
 
     def load(
-        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
+        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False, recent: bool = False
     ) -> Steps[H | None]:
         """Read the head of a stream; None if there is no such stream.
 
@@ -299,6 +303,8 @@ class StreamLayout(Protocol[H, C]):
                 append on a head that is no longer current is refused.
             whole: whether all events are wanted. A layout may read the first of them with the head, which then has
                 them for `stand`.
+            recent: whether the newest events are wanted. A layout may read some of them with the head, in the same
+                request, which then has them as `earlier` and for `stand`.
         """
 
     def begin(

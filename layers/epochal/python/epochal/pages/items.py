@@ -125,6 +125,22 @@ class Page:
         return _span(self, min(max(self.base, self.low_water), self.version), self.version, {})
 
     @property
+    def earlier(self) -> tuple[PageSpan, ...]:
+        """Spans of the small events that came with this page and precede its own, without gaps, oldest first."""
+        spans, first = list[PageSpan](), max(self.base, self.low_water)
+        if first != self.index:
+            return ()
+        for page in reversed(self.before):
+            span = page.span.since(self.low_water)
+            if page.version != first or span.base == first or any(map(_may_be_large, page.frames)):
+                break
+            spans.append(span)
+            first = span.base
+            if first != page.index:
+                break
+        return tuple(reversed(spans))
+
+    @property
     def latest(self) -> bytes:
         """Stamp of the latest write to the page."""
         return self.stamp if self.stamp is not None else self.frames[-1].stamp
@@ -186,6 +202,11 @@ class Page:
             return read_unfolds(data).unfolds() if data else ()
         except CorruptData as error:
             raise CorruptData(f"{self.stream}: page {self.index}, unfolds: {error}") from error
+
+
+def _may_be_large(frame: Frame) -> bool:
+    """Whether the events of a frame may decode to more than `ONE_BLOCK` bytes."""
+    return may_be_large(Encoded(frame.encoding, frame.data))
 
 
 def origin(table: str, stream: str) -> str:
@@ -447,7 +468,7 @@ class PageSpan:
         if page.count != len(page.frames) or first < 0:
             return False
         frames = map(page.frames[first:].__getitem__, offsets)
-        return any(may_be_large(Encoded(frame.encoding, frame.data)) for frame in frames)
+        return any(map(_may_be_large, frames))
 
     def type(self, offset: int) -> str:
         """Return the type of the event at `base + offset`; empty if its frame is malformed."""
@@ -471,7 +492,7 @@ class PageSpan:
         for place, frame in enumerate(page.frames):
             first, end = end, end + frame.count
             if first <= index < end:
-                if may_be_large(Encoded(frame.encoding, frame.data)):
+                if _may_be_large(frame):
                     self._opened.clear()
                 self._opened.update(enumerate(page.read_frame(place), first))
                 return self._opened[index]

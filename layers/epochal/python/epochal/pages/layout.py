@@ -14,7 +14,7 @@ from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.fullness import ROOM
 from epochal.pages.items import Page
 from epochal.pages.joined import append_whole, outcomes_of_joined
-from epochal.pages.reading import advance, begin, load_head, load_whole, stand
+from epochal.pages.reading import advance, begin, load_head, load_recent, load_whole, stand
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 
@@ -128,10 +128,10 @@ class Pages:
         return tuple(outcomes_of_joined(packs, outcome))
 
     def load(
-        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
+        self, table: str, stream: str, *, consistent: bool = True, whole: bool = False, recent: bool = False
     ) -> Steps[Page | None]:
-        """Read the last page of a stream; with `whole`, also the pages before it, if they are few."""
-        load = load_whole if whole else load_head
+        """Read the last page of a stream; with `whole` all pages, if they are few, with `recent` the last ones."""
+        load = load_whole if whole else load_recent if recent else load_head
         return load(table, stream, consistent=consistent)
 
     begin = staticmethod(begin)

@@ -31,6 +31,10 @@ from epochal.plan.values import Item, number
 SHORT: Final = 16
 """Number of pages that a read from the beginning requests at once: all pages of most streams."""
 
+RECENT: Final = 4
+"""Number of pages that a load of the newest events requests at once. A page is seldom larger than the KB that a write
+unit pays for, so four of them cost one read unit, as one does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
@@ -96,6 +100,17 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
     return (yield from whole(read_page(reply.items[0], table))) if reply.items else None
+
+
+def load_recent(
+    table: str, stream: str, *, consistent: bool = True, most: int = RECENT
+) -> Steps[Page | None]:
+    """Read the last page of a stream as `load_head` does, and with it the pages before it, at most `most` in all."""
+    reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=most, consistent=consistent)
+    if not reply.items:
+        return None
+    head, *before = sound(table, reply.items)
+    return (yield from whole(replace(head, before=tuple(reversed(before))) if before else head))
 
 
 def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:

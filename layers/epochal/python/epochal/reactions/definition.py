@@ -11,6 +11,9 @@ Deliveries of different streams come at the same time, those of one stream never
 
 A second function, `removed`, is called where events of a stream are gone: with a delivery that has no events, and a
 `removal`. It comes in the place of the feed where they went, and is repeated and parked as other deliveries are.
+
+A third one, `skipped`, is called where the reaction takes none of a stream's latest events: with a delivery that has no
+events, but says how far they go. So a read model knows of events that change nothing in it.
 """
 
 from __future__ import annotations
@@ -190,16 +193,18 @@ OnFailure = Literal["park", "block"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The argument of a reaction's handler: events of one stream, or the removal of some.
+    """The argument of a reaction's handler: events of one stream, the removal of some, or how far skipped ones go.
 
     Attributes:
         group: name of the reaction.
         partition: partition of the feed.
         stream: stream of the events: its name, an aggregate's id, or a tag.
-        events: at least one event, in order. Each can be read or is marked as gone. Empty beside a removal.
+        events: at least one event, in order. Each can be read or is marked as gone. Empty for `removed` and `skipped`.
         attempt: number of the attempt, from 1. A delivery that comes again because a process died, or lost a race, has
             attempt 1: use the keys.
         removal: removal of events of the stream, for a reaction's `removed`.
+        next: index after the events that the delivery covers, those after the last of `events` that the reaction does
+            not take included; None where it covers no others.
     """
 
     group: str
@@ -208,6 +213,13 @@ class Delivery:
     events: tuple[FeedEvent, ...]
     attempt: int = 1
     removal: Removal | None = None
+    next: int | None = None
+
+    @property
+    def following(self) -> int:
+        """Index after the events that the delivery covers; 0 for the delivery of a removal."""
+        end = self.events[-1].index + 1 if self.events else 0
+        return end if self.next is None else max(self.next, end)
 
     def each(self) -> Iterator[FeedEvent]:
         """Iterate over the events; what is appended while one is handled records it as its cause."""
@@ -258,6 +270,9 @@ class Reaction:
             and left after the last; an `AsyncPlace`, for instance.
         removed: function that is called if events of a stream are gone, whatever their types were; an `async def` if
             the handler is one. None for a reaction to events alone.
+        skipped: function that is called if the latest events of a stream are none that the reaction takes, with a
+            delivery that has no events and the index after them as `next`; an `async def` if the handler is one. For
+            read models, whose `skip` it is.
         sealed: whether messages of the handler's errors are never kept, since they may quote what is sealed. Otherwise
             only those about sealed events are not kept.
     """
@@ -280,21 +295,21 @@ class Reaction:
     early: frozenset[str] = frozenset()
     within: AbstractAsyncContextManager[Any] | None = None
     removed: Handler | None = None
+    skipped: Handler | None = None
     sealed: bool = False
+    _is_async: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check all arguments."""
+        object.__setattr__(self, "_is_async", is_async(self.handler))  # asked for each delivery
         if not self.asynchronous:
             must_be_plain(self.handler, "handler")
             if self.within is not None:
                 raise InvalidInput("within", "is for handlers that are `async def`")
         must_take_one(self.handler, "handler", "a delivery")
-        if self.removed is not None:
-            if not is_async(self.removed):
-                must_be_plain(self.removed, "removed")
-            must_take_one(self.removed, "removed", "a delivery")
-            if is_async(self.removed) != self.asynchronous:
-                raise InvalidInput("removed", "must be an `async def` if the handler is one, and no other")
+        for name, function in (("removed", self.removed), ("skipped", self.skipped)):
+            if function is not None:
+                self._check_function(name, function)
         self._check_kinds()
         if not NAME.fullmatch(self.name):
             raise InvalidInput(
@@ -306,6 +321,14 @@ class Reaction:
         if self.on_failure not in ("park", "block"):
             raise InvalidInput("on_failure", "must be park or block")
         check_start(self.start)
+
+    def _check_function(self, name: str, function: Handler) -> None:
+        """Check that a second function takes a delivery, and is an `async def` exactly if the handler is one."""
+        if not is_async(function):
+            must_be_plain(function, name)
+        must_take_one(function, name, "a delivery")
+        if is_async(function) != self.asynchronous:
+            raise InvalidInput(name, "must be an `async def` if the handler is one, and no other")
 
     def _check_kinds(self) -> None:
         """Check the types of the arguments, and that numbers are at least 1."""
@@ -333,7 +356,7 @@ class Reaction:
     @property
     def asynchronous(self) -> bool:
         """Whether the handler is an `async def`."""
-        return is_async(self.handler)
+        return self._is_async
 
     @property
     def handler_name(self) -> str:
@@ -341,12 +364,16 @@ class Reaction:
         return code_name(self.handler)
 
     def __call__(self, delivery: Delivery) -> object:
-        """Handle one delivery by the handler, or by `removed`; an `async def` returns a coroutine to await.
+        """Handle one delivery by the handler, `removed` or `skipped`; an `async def` returns a coroutine to await.
 
         Raises:
             InvalidInput: the handler is a plain function, and returned something that would have to be awaited.
         """
-        handler = self.handler if delivery.removal is None else self.removed
+        if delivery.removal is not None:
+            handler = self.removed
+        else:
+            is_skipped = not delivery.events and delivery.next is not None
+            handler = self.skipped if is_skipped else self.handler
         if handler is None:
             return None
         result = handler(delivery)
@@ -371,6 +398,16 @@ class Reaction:
             span: span with the name of the stream, and no events.
         """
         return self.removed is not None and (self.only is None or self.only.takes(span))
+
+    def wants_skipped(self, span: Span) -> bool:
+        """Return whether the reaction is told of a span although it takes none of its events.
+
+        Args:
+            span: consecutive events of one stream, with their types.
+        """
+        if self.skipped is None:
+            return False
+        return self.only is None or self.only.takes(Span(span.stream, span.index, ()))
 
     def wants_event(self, event: FeedEvent) -> bool:
         """Return whether an event of a wanted span is to be delivered itself, as far as it is known.
@@ -402,6 +439,7 @@ def reaction(
     once: bool = False,
     within: AbstractAsyncContextManager[Any] | None = None,
     removed: Handler | None = None,
+    skipped: Handler | None = None,
     sealed: bool = False,
 ) -> Callable[[Handler], Reaction]:
     """Turn a function into a reaction (decorator); the arguments are the attributes of `Reaction`.
@@ -424,6 +462,8 @@ def reaction(
         once: whether an event with several tags is delivered through its first tag only.
         within: for an `async def`, asynchronous context around all deliveries, such as an `AsyncPlace`.
         removed: function that is called if events of a stream are gone; None for a reaction to events alone.
+        skipped: function that is called if the latest events of a stream are none that the reaction takes: `skip` of
+            a read model.
         sealed: whether messages of the handler's errors are never kept, since they may quote what is sealed.
 
     Raises:
@@ -447,6 +487,7 @@ def reaction(
         once=once,
         within=within,
         removed=removed,
+        skipped=skipped,
         sealed=sealed,
     )
 
@@ -497,8 +538,8 @@ def caused_by(*events: FeedEvent) -> AbstractContextManager[None]:
     An event is named by its `id` or, in streams, by its place: `Flight-UA1545@3`. One that belongs to no conversation
     begins one. Several events have a conversation if it is the same for all, and no single cause.
     """
+    if len(events) == 1:
+        name = name_of(events[0])
+        return metadata(correlation_id=events[0].correlation_id or name, causation_id=name)
     conversations = {event.correlation_id or name_of(event) for event in events}
-    return metadata(
-        correlation_id=conversations.pop() if len(conversations) == 1 else None,
-        causation_id=name_of(events[0]) if len(events) == 1 else None,
-    )
+    return metadata(correlation_id=conversations.pop() if len(conversations) == 1 else None)

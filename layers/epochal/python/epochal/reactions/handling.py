@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, takewhile
 from typing import Final
 
 from epochal.feed.events import FeedEvent
+from epochal.feed.hydration import Hydrate
 from epochal.feed.reader import FeedReader
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -66,7 +67,7 @@ class Streak:
             self._length = self._length + 1 if failed else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """Handles tasks of one partition.
 
@@ -88,6 +89,11 @@ class Work:
     on_failed: OnFailed = lambda _attempt: None
     streak: Streak = field(default_factory=Streak)
 
+    @cached_property
+    def _hydrate(self) -> Hydrate:
+        """Function that reads the events of a stream."""
+        return self.reader.hydrate(self.partition)
+
     def handle(self, task: Task, events: Iterator[FeedEvent] | None = None) -> TaskProgress:
         """Handle a task's events and removals until all are done, one fails for good, or time is over.
 
@@ -95,7 +101,7 @@ class Work:
             events: the task's events, if they have been read.
         """
         progress = TaskProgress(next=task.first)
-        for part in task.parts:
+        for part in task.parts if task.removals else (task,):
             progress = self._handle_part(part, events)
             if progress.next > part.first or progress.failure is not None:
                 self.streak.note(failed=progress.failure is not None)
@@ -115,21 +121,34 @@ class Work:
                 return replace(stuck, left=True)
         if part.first == part.end:
             return TaskProgress(next=part.end)
+        if part.first == part.read_end:
+            return self._skip(part, part.first)
         if events is None:
-            events = self.reader.events(self.partition, part.stream, part.first, part.end)
+            events = self._hydrate(part.stream, part.first, part.read_end)
         return self._handle(part, events)
 
     def _handle(self, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:
         """Deliver events in batches up to the end of a task, or to an event that cannot be read."""
+        covered = task.first
         while batch := _batch(events, self.reaction.max_events):
             readable = tuple(takewhile(self._needs_no_body, batch))
             if readable:
-                progress = self._deliver(task.stream, readable)
-                if progress.next <= readable[-1].index or self._must_stop():
+                wanted, end = tuple(filter(self.reaction.wants_event, readable)), readable[-1].index + 1
+                following = task.end if end >= task.read_end else end
+                progress = self._deliver(task.stream, wanted, following)
+                if progress.next < following or self._must_stop():
                     return progress
+                covered = following if wanted else covered
             if len(readable) < len(batch):
                 return self._unreadable(batch[len(readable)])
-        return TaskProgress(next=task.end)
+        return TaskProgress(next=task.end) if covered >= task.end else self._skip(task, covered)
+
+    def _skip(self, task: Task, covered: int) -> TaskProgress:
+        """Tell the reaction, if it asks for that, that it takes no event from an index to the end of a task."""
+        if self.reaction.skipped is None:
+            return TaskProgress(next=task.end)
+        call = partial(self._call, task.stream, (), following=task.end)
+        return self._retry(task.stream, covered, call) or TaskProgress(next=task.end)
 
     def _needs_no_body(self, event: FeedEvent) -> bool:
         """Return whether an event can be read, or is not wanted anyway."""
@@ -142,15 +161,19 @@ class Work:
             next=event.index, failure=failure_of(event.stream, event.index, event.fault, 1, sealed=False)
         )
 
-    def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> TaskProgress:
-        """Deliver the wanted events of a batch: all at once and, if that fails, one by one."""
-        end = TaskProgress(next=batch[-1].index + 1)
-        events = tuple(filter(self.reaction.wants_event, batch))
-        cause = self._call(stream, events, 1) if events else None
+    def _deliver(self, stream: str, events: tuple[FeedEvent, ...], following: int) -> TaskProgress:
+        """Deliver the wanted events of a batch: all at once and, if that fails, one by one.
+
+        Args:
+            following: index after the events that the batch covers.
+        """
+        end = TaskProgress(next=following)
+        cause = self._call(stream, events, 1, following=following) if events else None
         if cause is None:
             return end
         for event in events:
-            call = partial(self._call, stream, (event,))
+            covers = following if event is events[-1] else event.index + 1
+            call = partial(self._call, stream, (event,), following=covers)
             first = cause if len(events) == 1 else None
             stuck = self._retry(stream, event.index, call, first, event=event)
             if stuck is not None:
@@ -189,7 +212,12 @@ class Work:
         )
 
     def _call(
-        self, stream: str, events: tuple[FeedEvent, ...], attempt: int, removal: Removal | None = None
+        self,
+        stream: str,
+        events: tuple[FeedEvent, ...],
+        attempt: int,
+        removal: Removal | None = None,
+        following: int | None = None,
     ) -> Exception | None:
         """Call the handler once; report a failure and return its exception, or None."""
         delivery = Delivery(
@@ -199,18 +227,19 @@ class Work:
             events=events,
             attempt=attempt,
             removal=removal,
+            next=following,
         )
         try:
             with caused_by(*events):
                 self.call(delivery)
         except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
-            first = removal.end if removal is not None else events[0].index
+            first = events[0].index if events else following or 0
             self.on_failed(
                 Attempt(
                     partition=self.partition,
                     stream=stream,
-                    index=first,
-                    type=removal.kind if removal is not None else events[0].type,
+                    index=first if removal is None else removal.end,
+                    type=events[0].type if events else "" if removal is None else removal.kind,
                     events=len(events),
                     number=attempt,
                     error=cause,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from epochal.feed.filters import Predicate
 from epochal.feed.results import PlacedRemoval
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import GroupState
@@ -23,12 +24,22 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Events of one stream to be handled, from `first` to `end` - 1, and removals among them."""
+    """Events of one stream to be handled, from `first` to `end` - 1, and removals among them.
+
+    Attributes:
+        skipped: how many events at the end the reaction takes none of, by the index, so that they are not read.
+    """
 
     stream: str
     first: int
     end: int
     removals: tuple[Removal, ...] = ()
+    skipped: int = 0
+
+    @property
+    def read_end(self) -> int:
+        """Index after the last event that is read."""
+        return self.end - self.skipped
 
     @property
     def parts(self) -> Iterator[Task]:
@@ -37,11 +48,30 @@ class Task:
         for removal in self.removals:
             at = max(first, min(removal.next, self.end))
             if at > first:
-                yield Task(stream=self.stream, first=first, end=at)
+                yield self._events_between(first, at)
             yield Task(stream=self.stream, first=at, end=at, removals=(removal,))
             first = at
         if first < self.end:
-            yield Task(stream=self.stream, first=first, end=self.end)
+            yield self._events_between(first, self.end)
+
+    def _events_between(self, first: int, end: int) -> Task:
+        """Return the task of some of the events, without removals."""
+        skipped = end - min(end, max(first, self.read_end))
+        return Task(stream=self.stream, first=first, end=end, skipped=skipped)
+
+    def extended(self, task: Task) -> Task:
+        """Return this task with a later one of the same stream.
+
+        Skipped events at the beginning are left out: those that follow are delivered, and cover them.
+        """
+        removals = (*self.removals, *task.removals)
+        if task.first == task.end:
+            return replace(self, removals=removals)
+        if task.first == task.read_end:
+            skipped = task.end - max(self.read_end, self.first)
+            return replace(self, end=task.end, removals=removals, skipped=skipped)
+        first = self.first if self.read_end > self.first or removals else task.first
+        return replace(self, first=first, end=task.end, removals=removals, skipped=task.skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +111,19 @@ def tasks_of(
     *,
     in_order: bool = False,
     removals: Sequence[PlacedRemoval] = (),
+    is_skipped: Predicate = lambda _: False,
 ) -> PageTasks:
     """Return the tasks of a page of the feed: what is neither parked nor handled before.
 
     Args:
         following: checkpoint after the page.
         in_order: whether events of a stream become several tasks if another stream's events are between them.
+        is_skipped: returns whether the reaction takes none of a span's events, and only has to know of them.
     """
     tasks: list[Task] = []
     places: dict[str, int] = {}
     seen: dict[str, int] = {}
-    for task in _tasks(spans, removals):
+    for task in _tasks(spans, removals, is_skipped):
         if task.removals:
             first, done = task.first, state.next_of(task.stream) > task.first
         else:
@@ -103,20 +135,25 @@ def tasks_of(
         place = places.get(task.stream)
         if place is None or (in_order and (place < len(tasks) - 1 or task.removals or tasks[place].removals)):
             places[task.stream] = len(tasks)
-            tasks.append(replace(task, first=first))
+            tasks.append(_rest_of(task, first) if first > task.first else task)
         else:
-            before = tasks[place]
-            tasks[place] = replace(before, end=task.end, removals=(*before.removals, *task.removals))
+            tasks[place] = tasks[place].extended(task)
     return PageTasks(tasks=tuple(tasks), seen=seen, next=following)
 
 
-def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval]) -> Iterator[Task]:
+def _rest_of(task: Task, first: int) -> Task:
+    """Return a task of events without those before an index."""
+    return replace(task, first=first, skipped=min(task.skipped, task.end - first))
+
+
+def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval], is_skipped: Predicate) -> Iterator[Task]:
     """Iterate over each span and each removal of a page as a task, in order."""
     pending = deque(removals)
     for place, span in enumerate(spans):
         while pending and pending[0][0] == place:
             yield _removal_task(pending.popleft()[1])
-        yield Task(stream=span.stream, first=span.index, end=span.next)
+        skipped = len(span.types) if is_skipped(span) else 0
+        yield Task(stream=span.stream, first=span.index, end=span.next, skipped=skipped)
     yield from (_removal_task(removal) for _, removal in pending)
 
 

@@ -8,7 +8,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.feed.filters import Predicate, span_filter
@@ -28,6 +29,8 @@ from epochal.reactions.filter_coverage import FilterCoverage, Name, initial_unme
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Streak, TaskProgress, Work
 from epochal.reactions.page_tasks import PageTasks, Task, TaskResults, after_tasks, may_park, tasks_of
+
+T = TypeVar("T")
 
 PAGE_EVENTS: Final = 1_000
 """Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
@@ -151,7 +154,15 @@ class Run:
         before = self.state
         page = self._next_page(before.checkpoint)
         in_order = self.member.reaction.in_order
-        todo = tasks_of(page.spans, page.next, before, in_order=in_order, removals=page.removals)
+        is_skipped = self._is_skipped if self.member.reaction.skipped is not None else _take_all
+        todo = tasks_of(
+            page.spans,
+            page.next,
+            before,
+            in_order=in_order,
+            removals=page.removals,
+            is_skipped=is_skipped,
+        )
         for done in self._work(todo, before):
             progressed = after_tasks(before, todo, done)
             after = replace(
@@ -186,7 +197,7 @@ class Run:
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
             wanted=self.meeting.watched(
-                self._only_own(span_filter(self.meeting.known, reaction.categories, reaction.wants))
+                self._only_own(span_filter(self.meeting.known, reaction.categories, self._wants))
             ),
             seconds=PAGE_SECONDS,
             wait=0.0,
@@ -198,6 +209,14 @@ class Run:
         )
         self._next = page.next
         return page
+
+    def _wants(self, span: Span) -> bool:
+        """Return whether a span has events to deliver, or is to be known of."""
+        return self.member.reaction.wants(span) or self.member.reaction.wants_skipped(span)
+
+    def _is_skipped(self, span: Span) -> bool:
+        """Return whether a span of a page has no events to deliver."""
+        return not self.member.reaction.wants(span)
 
     def _only_own(self, is_wanted: Predicate) -> Predicate:
         """Restrict a predicate to streams of this member's share."""
@@ -231,7 +250,7 @@ class Run:
         for results in self._carefully(work, todo) if self.careful else strategy(work, todo):
             for task, progress in results:
                 reached[task.stream] = progress.next
-                self.events += progress.next - task.first
+                self.events += max(0, min(progress.next, task.read_end) - task.first)
                 if progress.left:
                     removals_left.add(task.stream)
                 if progress.failure is not None and self._park_or_block(progress.failure, before, parked):
@@ -241,28 +260,67 @@ class Run:
             yield TaskResults()
 
     def _side_by_side(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
-        """Handle the tasks of a page in several threads; yield results as they are ready."""
-        pool = self.executor(self.member.reaction.parallel)
+        """Handle the tasks of a page in several threads; yield results as they are ready.
+
+        One stream alone is handled in this thread.
+        """
+        threads = min(self.member.reaction.parallel, len(todo.tasks))
+        if threads <= 1:
+            yield from self._one_after_another(work, todo)
+            return
+        waiting, results = deque(enumerate(todo.tasks)), deque[tuple[int, _Result]]()
+
+        def handle_waiting() -> None:
+            """Handle one task after another, until none waits."""
+            while True:
+                try:
+                    number, task = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    results.append((number, (task, work.handle(task))))
+                except BaseException:
+                    waiting.clear()
+                    raise
+
+        pool = self.executor(threads)
         try:
-            futures = {pool.submit(work.handle, task): task for task in todo.tasks}
-            pending = set(futures)
+            pending = {pool.submit(handle_waiting) for _ in range(threads)}
             while pending:
                 finished, pending = wait(pending, timeout=SAVE_SECONDS)
-                # In the order of tasks, not of a set: the same run leaves the same bytes.
-                yield [(task, future.result()) for future, task in futures.items() if future in finished]
+                for future in finished:
+                    future.result()
+                # In the order of tasks, not of threads: the same run leaves the same bytes.
+                yield [result for _, result in sorted(_taken(results), key=itemgetter(0))]
         finally:
             # A caller stops asking when it was overtaken or has failed: what has not begun never will.
+            waiting.clear()
             pool.shutdown(cancel_futures=True)
+
+    def _one_after_another(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        """Handle the tasks of a page in this thread; yield results every few seconds and at the end."""
+        clock, results = self.member.driver.clock, list[_Result]()
+        saved = clock()
+        for task in todo.tasks:
+            results.append((task, work.handle(task)))
+            if clock() >= saved + SAVE_SECONDS:
+                yield results
+                results, saved = [], clock()
+        yield results
 
     def _in_order(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
         """Handle the tasks of a page one after another, reading their events together, each window once."""
         clock, stuck = self.member.driver.clock, set[str]()
-        spans = (Span(task.stream, task.first, ("",) * (task.end - task.first)) for task in todo.tasks)
+        spans = (
+            Span(task.stream, task.first, ("",) * (task.read_end - task.first))
+            for task in todo.tasks
+            if task.read_end > task.first
+        )
         hydrate = work.reader.hydrate_unopened(self.partition, fetch=True)
         with closing(events_of(spans, hydrate, lambda: WINDOW)) as events:
             results, saved = list[_Result](), clock()
             for task in todo.tasks:
-                own_events = islice(events, task.end - task.first)
+                own_events = islice(events, max(0, task.read_end - task.first))
                 if task.stream not in stuck:
                     progress = work.handle(task, opened_events(own_events))
                     results.append((task, progress))
@@ -344,14 +402,26 @@ class Run:
                     return False
 
 
+def _taken(results: deque[T]) -> list[T]:
+    """Remove and return what a queue has by now."""
+    return [results.popleft() for _ in range(len(results))]
+
+
+def _take_all(_: Span) -> bool:
+    """Skip no span."""
+    return False
+
+
 def _one_by_one(task: Task) -> Iterator[Task]:
     """Divide a task into its single events and removals, in order."""
     for part in task.parts:
         if part.removals:
             yield part
         yield from (
-            Task(stream=part.stream, first=index, end=index + 1) for index in range(part.first, part.end)
+            Task(stream=part.stream, first=index, end=index + 1) for index in range(part.first, part.read_end)
         )
+        if part.skipped:
+            yield replace(part, first=part.read_end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,8 +205,8 @@ def _documents(table: str, places: list[Key]) -> Steps[dict[str, Item]]:
 
 
 def _has(asked: Question, document: Item, key: str, entry: Item) -> bool:
-    """Return whether a document still has this entry."""
-    if asked.name == ALL:
+    """Return whether a document still has this entry; what has no document any more has none."""
+    if asked.name == ALL or "e" not in document:
         return "e" in document
     first = asked.values.partition(" ")[0]
     rest = entry["sk"]["S"].removesuffix(f"t{escaped(key)} ")

@@ -1,4 +1,4 @@
-"""Read models: documents, and how far each stream has been folded into them, written in one transaction.
+"""Read models: documents, and how far each stream has been folded into them, written together.
 
     delays = models.open("delays", 1)
 
@@ -9,8 +9,17 @@
 So an event that is delivered twice is folded once, and so is a removal of events, on which `forget` may delete
 documents. `wait_for` tells a caller when the events it appended are in the documents. A model is rebuilt as its next
 generation, by a reaction of another name that begins at the beginning, beside the one that is live; `swap` makes it
-the live one. A model that is opened with keys can be asked for documents by them (`read_models.keys`). The items are
-described in FORMATS §6.
+the live one. A model that is opened with keys can be asked for documents by them (`read_models.keys`).
+
+How far a stream has been folded is in the item of the document whose key is the stream's name. So where each stream
+has a document of its own, one conditional write of one item has both, at a quarter of a transaction's price. The item
+is also there without a document, and every commit of the stream's events writes it, with other documents in one
+transaction. Where it has become large, and events of the stream change others, the progress gets an item of its own,
+the place, and keeps it.
+
+The progress is read without consistency: it only grows, and what is decided by it is written on the condition that the
+item is as it was read. That nothing is there yet is no such condition of the place, and is looked for consistently. The
+items are described in FORMATS §6.
 """
 
 from __future__ import annotations
@@ -31,7 +40,7 @@ from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.model.plain_json import find_names_not_text
 from epochal.plan.conditions import Absent, BeginsWith, Condition, equals
 from epochal.plan.limits import ITEM_BYTES, TRANSACTION_ITEMS
-from epochal.plan.ops import Delete, Done, Get, Put, Scan, Transact
+from epochal.plan.ops import Delete, Done, Get, Put, Query, Scan, Transact
 from epochal.plan.values import Item, Key, item_size, number, read_number, read_text, text
 from epochal.reactions.definition import Delivery
 from epochal.settings import Settings
@@ -53,7 +62,10 @@ ATTEMPTS: Final = 20
 """Attempts to commit one delivery while other writers are faster."""
 
 POLL_SECONDS: Final = 0.05
-"""Between looks while waiting: half a read unit each."""
+"""Between looks while waiting: half a read unit each, or for each 4 KB of the document with the stream's name."""
+
+SMALL: Final = 1_024
+"""Bytes up to which an item is written with a stream's progress though its document does not change: a write unit."""
 
 FULL: Final = TRANSACTION_ITEMS - 10
 """Items after which a delivery is committed in part: one event more rarely touches ten."""
@@ -86,7 +98,7 @@ class _Document:
     """A document as it was read, and as it is to be.
 
     Attributes:
-        item: as it was read; None where there was none.
+        item: as it was read; None where there was none. It may have the progress of a stream and no document.
         entries: what else a change of it writes, once that has been asked for.
     """
 
@@ -98,6 +110,21 @@ class _Document:
     def change(self, value: Any) -> None:
         """Set the new value; None deletes the document."""
         self.value, self.changed, self.entries = value, True, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far a stream has been folded, as it was read.
+
+    Attributes:
+        next: next index to be folded; None where nothing has been.
+        home: item of the document with the stream's name as its key; None where there is none.
+        place: item of the progress alone; None where the progress is in `home`, or nowhere.
+    """
+
+    next: int | None
+    home: Item | None
+    place: Item | None
 
 
 @dataclass(slots=True)
@@ -205,15 +232,20 @@ class ReadModel(Generic[D]):
         must_be_plain(fold, "fold")
         self._begin()
         folded, attempts, most = 0, 0, len(delivery.events)
+        # Of a stream's first event there is no progress, and to say so for certain takes a consistent read.
+        consistent = delivery.events[0].index == 0 if delivery.events else False
         while True:
-            place = self._place(delivery.stream, "place")
+            progress, consistent = self._progress(delivery.stream, consistent=consistent), True
+            place = progress.next
             events = [event for event in delivery.events if place is None or event.index >= place]
             if not events:
+                self._advance(delivery.stream, progress, delivery.following)
                 return folded
-            documents, most = Documents(self._load), min(most, len(events))
+            documents, most = self._documents(delivery.stream, progress), min(most, len(events))
             try:
                 taken = self._folded(events[:most], documents, fold)
-                committed = self._commit(delivery.stream, place, taken[-1].index + 1, documents)
+                following = delivery.following if len(taken) == len(events) else taken[-1].index + 1
+                committed = self._commit(delivery.stream, progress, following, documents)
             except TooLarge:
                 if most == 1:
                     raise
@@ -221,10 +253,26 @@ class ReadModel(Generic[D]):
                 continue
             if committed:
                 folded += len(taken)
+                if len(taken) == len(events):
+                    return folded
                 continue
             attempts += 1
             if attempts == ATTEMPTS:
                 raise Contended(delivery.stream, attempts)
+
+    def skip(self, delivery: Delivery) -> bool:
+        """Note that the model has read a stream up to events of types that it does not read.
+
+        It is the `skipped` of a reaction: `wait_for` succeeds with versions that such events end at.
+
+        Args:
+            delivery: delivery that a reaction's `skipped` receives, without events.
+
+        Returns:
+            False if that was known before.
+        """
+        progress = self._progress(delivery.stream, consistent=False)
+        return self._advance(delivery.stream, progress, delivery.following)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
         """Fold a delivery's removal; return False if it, or a later one of the stream, was folded before.
@@ -242,13 +290,14 @@ class ReadModel(Generic[D]):
             raise InvalidInput("delivery", "must be one of a removal: events are for `apply`")
         self._begin()
         for _ in range(ATTEMPTS):
-            mark = self._place(delivery.stream, "removed") or 0
+            mark = self._mark_of_removal(delivery.stream) or 0
             if removal.mark <= mark:
                 return False
             documents = Documents(self._load)
             must_be_done(fold(documents, removal), "fold")
             moved = self._moved(delivery.stream, "removed", mark or None, removal.mark)
-            if self._write_all(moved, documents, _first_version(delivery.stream, f"-{removal.mark}")):
+            first = _first_version(delivery.stream, f"-{removal.mark}")
+            if self._write([moved, *self._write_changes(documents.changes, first)]):
                 return True
         raise Contended(delivery.stream, ATTEMPTS)
 
@@ -356,26 +405,45 @@ class ReadModel(Generic[D]):
         Args:
             stream: name of the stream.
         """
-        item = self._get(self._key(stream, "place"))
-        return None if item is None else read_number(item, "n")
+        return self._read_progress(stream, consistent=True).next
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
         """Wait until every event of a stream below `version` is in the documents; return whether it is.
 
-        With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
-        stream's events: an event that is never delivered is waited for in vain.
+        With the version of an append, what is read afterwards shows it. Events of types that the model does not read
+        are passed with those that it reads, if they come in one append. Where appends may have no others, the reaction
+        needs `skipped=model.skip`, or their versions are waited for in vain.
 
         Args:
             stream: name of the stream.
             version: index after the last event to wait for, such as the version that an append returns.
             seconds: time to wait at most.
         """
-        return reached(version, lambda: self.place(stream), seconds, self.driver.clock, self.driver.sleep)
+        # Progress only grows: what an inconsistent read shows of it is true.
+        return reached(
+            version,
+            lambda: self._read_progress(stream, consistent=False).next,
+            seconds,
+            self.driver.clock,
+            self.driver.sleep,
+        )
 
     def _load(self, key: str) -> _Document:
         """Load a document with its item."""
-        item = self._get(self._key(key, "document"))
-        return _Document(item, None if item is None else self._read(item))
+        return self._document(self._get(self._key(key, "document")))
+
+    def _document(self, item: Item | None) -> _Document:
+        """Decode the document of an item, which may have none."""
+        return _Document(item, None if item is None or "d" not in item else self._read(item))
+
+    def _documents(self, stream: str, progress: _Progress) -> Documents:
+        """Return what a fold of a stream's events reads and writes.
+
+        The document that came with the progress is not read again if its item is written in any case, so that it
+        matters whether it was read as it is.
+        """
+        own = {stream: self._document(progress.home)} if progress.place is None else {}
+        return Documents(self._load, own)
 
     def _read(self, item: Item) -> Any:
         """Decode a document from its item; raise `CorruptData` if it does not fit its class."""
@@ -404,42 +472,76 @@ class ReadModel(Generic[D]):
         entries = [self._entries(key, document) for key, document in changes.items()]
         return sum(1 + len(entry.gone) + len(entry.new) for entry in entries)
 
-    def _commit(self, stream: str, place: int | None, following: int, documents: Documents) -> bool:
-        """Write documents and the stream's new place; return False if another writer was faster."""
-        moved = self._moved(stream, "place", place, following)
-        return self._write_all(moved, documents, _first_version(stream, following))
+    def _commit(self, stream: str, progress: _Progress, following: int, documents: Documents) -> bool:
+        """Write documents and the stream's new progress; return False if another writer was faster.
+
+        Whoever commits events of a stream has read, and writes, the item that has the stream's progress, on the
+        condition that it is as it was. So no two commit the same event.
+        """
+        changes, first = documents.changes, _first_version(stream, following)
+        if progress.place is not None:
+            moved = self._moved(stream, "place", progress.next, following)
+            return self._write([moved, *self._write_changes(changes, first)])
+        home = changes.pop(stream, None) or self._document(progress.home)
+        others = self._write_changes(changes, first)
+        if home.changed or home.item is None or item_size(home.item) <= SMALL:
+            return self._write([*self._writes(stream, home, first, self._moved_to(following)), *others])
+        moved = self._moved(stream, "place", None, following)
+        return self._write([moved, *self._writes(stream, home, first, {}), *others])
+
+    def _advance(self, stream: str, progress: _Progress, following: int) -> bool:
+        """Write a later progress of a stream without documents; return False if it was there already."""
+        while progress.next is None or progress.next < following:
+            if self._commit(stream, progress, following, Documents(self._load)):
+                return True
+            progress = self._progress(stream, consistent=True)
+        return False
 
     def _moved(self, stream: str, kind: str, before: int | None, after: int) -> Put:
         """Build the write of how far a stream has been folded, refused if that has changed."""
-        mark = {} if self.keys is None else {"k": text(self.keys.mark)}
         return Put(
             table=self.table,
-            item={**self._key(stream, kind), "n": number(after), **mark},
+            item={**self._key(stream, kind), **self._moved_to(after)},
             condition=Absent("n") if before is None else equals("n", number(before)),
         )
 
-    def _write_all(self, moved: Put, documents: Documents, first: int) -> bool:
-        """Write the place and all changed documents in one transaction; return whether it succeeded."""
-        changes = documents.changes.items()
-        writes = [write for key, document in changes for write in self._writes(key, document, first)]
-        reply = self.driver.ask(Transact(writes=(moved, *writes)))
-        # A refusal may be the echo of our own write: the place, read again, tells.
+    def _moved_to(self, after: int) -> Item:
+        """Return the attributes that say how far a stream has been folded, and by which keys."""
+        return {"n": number(after), **({} if self.keys is None else {"k": text(self.keys.mark)})}
+
+    def _write(self, writes: Sequence[Put | Delete]) -> bool:
+        """Write items, several in one transaction; return whether that succeeded."""
+        reply = self.driver.ask(writes[0] if len(writes) == 1 else Transact(writes=tuple(writes)))
+        # A refusal may be the echo of our own write: the progress, read again, tells.
         return isinstance(reply, Done)
 
-    def _writes(self, key: str, document: _Document, first: int) -> Iterable[Put | Delete]:
-        """Build the writes of a changed document and its entries."""
+    def _write_changes(self, changes: Mapping[str, _Document], first: int) -> Sequence[Put | Delete]:
+        """Build the writes of changed documents and their entries; the progress of streams stays as it was read."""
+        return tuple(
+            write
+            for key, document in changes.items()
+            for write in self._writes(key, document, first, _progress_in(document.item))
+        )
+
+    def _writes(self, key: str, document: _Document, first: int, progress: Item) -> Iterable[Put | Delete]:
+        """Build the writes of a document, with the progress of the stream of its name, and of its entries."""
         place, item = self._key(key, "document"), document.item
         version = 0 if item is None else read_number(item, "v") or 0
         before: Condition = equals("v", number(version)) if version else Absent("v")
-        if item is not None and ("e" in item) == (self.keys is None):
+        if item is not None and "d" in item and ("e" in item) == (self.keys is None):
             raise self._otherwise()
-        entries = () if self.keys is None else self._entry_writes(self._entries(key, document))
-        if document.value is None:
+        has_entries = self.keys is not None and document.changed
+        entries = self._entry_writes(self._entries(key, document)) if has_entries else ()
+        if document.value is None and not progress:
             return (Delete(table=self.table, key=place, condition=before), *entries)
-        made: Item = {**place, "v": number(version + 1 if version else first)}
-        made = {**made, "d": text(self._body(key, document.value))}
-        if document.entries is not None:
-            made = {**made, "e": document.entries.values}
+        made: Item = {**place, "v": number(version + 1 if version else first), **progress}
+        if not document.changed:
+            kept = item or {}
+            made = {**made, **{name: kept[name] for name in ("d", "e") if name in kept}}
+        elif document.value is not None:
+            made = {**made, "d": text(self._body(key, document.value))}
+            if document.entries is not None:
+                made = {**made, "e": document.entries.values}
         if item_size(made) > ITEM_BYTES:
             raise TooLarge(f"document {key}", item_size(made), ITEM_BYTES)
         return (Put(table=self.table, item=made, condition=before), *entries)
@@ -451,8 +553,9 @@ class ReadModel(Generic[D]):
         """
         if document.entries is None and self.keys is not None:
             again = None if document.value is None else self._parsed(self._body(key, document.value))
-            before = None if document.item is None else self._read(document.item)
-            document.entries = self.keys.entries(self._of, key, document.item, before, again)
+            item = None if document.item is None or "d" not in document.item else document.item
+            before = None if item is None else self._read(item)
+            document.entries = self.keys.entries(self._of, key, item, before, again)
         return cast("Entries", document.entries)
 
     def _entry_writes(self, entries: Entries) -> Iterable[Put | Delete]:
@@ -483,12 +586,39 @@ class ReadModel(Generic[D]):
         """Read an item."""
         return self.driver.ask(Get(table=self.table, key=key)).item
 
-    def _place(self, stream: str, kind: str) -> int | None:
-        """Read how far a stream has been folded; refuse a generation that was built with other keys."""
-        item = self._get(self._key(stream, kind))
-        if item is not None and read_text(item, "k") != (None if self.keys is None else self.keys.mark):
-            raise self._otherwise()
+    def _progress(self, stream: str, *, consistent: bool) -> _Progress:
+        """Read how far a stream has been folded; refuse a generation that was built with other keys.
+
+        A place that was written in a transaction with the document may be missing beside it in one reply, and any in an
+        inconsistent one.
+        """
+        progress = self._read_progress(stream, consistent=consistent)
+        if progress.next is None and not (consistent and progress.home is None):
+            place = self._get(self._key(stream, "place"))
+            progress = _Progress(None if place is None else read_number(place, "n"), progress.home, place)
+        self._check_keys(progress.place or progress.home)
+        return progress
+
+    def _read_progress(self, stream: str, *, consistent: bool) -> _Progress:
+        """Read how far a stream has been folded, with the document of its name, in one request."""
+        key = self._key(stream, "place")
+        query = Query(table=self.table, partition=("pk", key["pk"]), consistent=consistent)
+        by_kind = {item["sk"]["S"]: item for item in self.driver.ask(query).items}
+        home, place = by_kind.get("document"), by_kind.get("place")
+        known = place or home
+        return _Progress(None if known is None else read_number(known, "n"), home, place)
+
+    def _mark_of_removal(self, stream: str) -> int | None:
+        """Read the mark of the latest removal that has been folded; refuse as for progress."""
+        item = self._get(self._key(stream, "removed"))
+        self._check_keys(item)
         return None if item is None else read_number(item, "n")
+
+    def _check_keys(self, item: Item | None) -> None:
+        """Refuse an item with the progress of a generation that was built with other keys."""
+        mark = None if self.keys is None else self.keys.mark
+        if item is not None and "n" in item and read_text(item, "k") != mark:
+            raise self._otherwise()
 
     # What the generation is asked by. Its head is written before its first document, and read once.
 
@@ -746,6 +876,11 @@ def generations_in(items: Iterable[Item]) -> dict[str, list[int]]:
         if rest:
             generations.add(int(re.split("[#/]", rest)[0]))
     return {name: sorted(generations) for name, generations in sorted(found.items())}
+
+
+def _progress_in(item: Item | None) -> Item:
+    """Return the progress of the stream of a document's name, if the document's item has it."""
+    return {name: item[name] for name in ("n", "k") if item is not None and name in item}
 
 
 def _first_version(stream: str, following: object) -> int:

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from math import inf
+from typing import Final, NamedTuple, TypeAlias
 
 from epochal.layout.outcomes import RefusedAppend
 from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import replace
 from epochal.model.versions import NOTHING, Capacity, Conflict, ExpectedVersion, Outcome, Token
+
+StreamPlace: TypeAlias = tuple[int | None, str, str]
+"""What tells a stream from all others: the place of its table, the table, and its name."""
+
+
+class Refusals(NamedTuple):
+    """The refusals of a caller's appends to one stream, in a row.
+
+    Attributes:
+        place: the stream.
+        times: number of refusals.
+        since: clock reading before the append that was refused last.
+        refused: clock reading when it was refused.
+        waited: whether a load has waited since then.
+    """
+
+    place: StreamPlace
+    times: int
+    since: float
+    refused: float
+    waited: bool = False
+
+
+REFUSALS: Final[ContextVar[tuple[Refusals, ...]]] = ContextVar("refusals", default=())
+"""The caller's refusals, the latest first (`store.refusals`). They are here since few callers have any."""
 
 
 def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:

@@ -48,10 +48,11 @@ from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked
-from epochal.store.answers import complete, refusals_of, token_of
+from epochal.store.answers import REFUSALS, complete, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
 from epochal.store.queueing import Key, Place
+from epochal.store.refusals import count_refusals, note_outcomes
 from epochal.store.tag_turns import ends_left, keys_of, leave_ends, tags_of
 
 if TYPE_CHECKING:
@@ -306,6 +307,10 @@ def _made(
             with _placed(place, of=len(appends)):
                 _check_tags(store, each.events)
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
+    refused = max(counts)
+    if known := REFUSALS.get():
+        remembered = (count_refusals(store.driver, store.table, append.stream) for append in appends)
+        refused = max(refused, *remembered)
     stored = batches(store, appends, key, options.also, tagged=concerned)
     given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
     driver, meter = store.driver.metered()
@@ -319,7 +324,10 @@ def _made(
             turn.write()
             outcome = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
             turn.changed = isinstance(outcome, Appended)
-    return complete(outcome, meter.capacity, since=since, refused=max(counts))
+    outcome = complete(outcome, meter.capacity, since=since, refused=refused)
+    if known or isinstance(outcome, Conflict):
+        note_outcomes(store.driver, store.table, outcome.streams)
+    return outcome
 
 
 def _turn(store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, *, tagged: bool) -> Place:

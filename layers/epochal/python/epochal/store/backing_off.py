@@ -17,6 +17,12 @@ _SLOWEST: Final = 10
 """Largest multiple of the usual seconds by which pauses grow. An append that took longer was lost or throttled, which
 tells nothing about the other writers."""
 
+LONGEST_PAUSE: Final = _SLOWEST * PAUSES.longest
+"""Seconds of the longest pause."""
+
+_FIRST: Final = 2
+"""Number of refusals from which a writer waits."""
+
 _SHORT: Final = 2
 """Number of refusals up to which the head that came back with the conflict is current enough."""
 
@@ -33,7 +39,19 @@ def back_off(driver: Driver, refused: int, since: float) -> bool:
     Returns:
         Whether the head that came back with the refusal can be used; else the stream must be read again.
     """
-    if refused > 1:
-        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
-        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
+    if refused >= _FIRST:
+        driver.sleep(pause_after(refused, driver.clock() - since, driver.luck()))
     return refused <= _SHORT
+
+
+def pause_after(refused: int, took: float, luck: float) -> float:
+    """Return the seconds to wait after so many refusals in a row; 0 after the first one.
+
+    Args:
+        refused: number of refusals in a row.
+        took: seconds that the last refused append took.
+        luck: random number from 0 to 1, which spreads writers out.
+    """
+    if refused < _FIRST:
+        return 0.0
+    return min(max(1.0, took / _USUAL), _SLOWEST) * PAUSES.wait(refused - 1, luck)

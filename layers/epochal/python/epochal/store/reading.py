@@ -55,7 +55,8 @@ class StreamState:
         version: the stream's next index.
         token: token of this state; an append that expects it takes one request.
         unfolds: all unfolds that are stored.
-        events: with `since`, the events from that index on; else those in the head, which are the stream's newest.
+        events: with `since`, the events from that index on; else the newest ones that came in the same request, without
+            gaps. These are all events of the stream if there are `version` of them, as of a stream of four pages.
         deleted: whether the stream takes no more events.
         low_water: index below which events are pruned. Another library's pruning leaves no mark, and a prune under way
             sets the mark at its end; a read finds what is gone.
@@ -561,6 +562,23 @@ class _Walk:
             return ()
         events = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
         return as_rows(takewhile(lambda each: each.index < end, events))
+
+
+def small_events(stream: str, span: EventSpan, codec: BodyCodec) -> list[Recorded] | None:
+    """Decode the events of a span; None if one cannot be decoded, is in the bucket, or all are large together."""
+    offsets = range(span.next - span.base)
+    if isinstance(span, PlainSpan) and (plain := span.recorded(stream, offsets)) is not None:
+        return plain
+    try:
+        stored = [span.read(offset) for offset in offsets]
+        events = recorded_events(
+            stream, range(span.base, span.next), stored, codec, fetch=False, limit=ONE_BLOCK
+        )
+    except CorruptData:
+        return None
+    if any(isinstance(body, Claim) for event in events for body in (event.data, event.meta)):
+        return None
+    return events
 
 
 def as_rows(events: Iterable[Found]) -> Iterator[tuple[Found]]:

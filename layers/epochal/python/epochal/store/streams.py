@@ -48,7 +48,7 @@ from epochal.model.versions import (
 )
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
-from epochal.store.answers import complete, refusals_of
+from epochal.store.answers import REFUSALS, complete, refusals_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
     BodyCodec,
@@ -60,7 +60,17 @@ from epochal.store.encoding import (
     store_unfolds,
     whose,
 )
-from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selection, StreamState, check_range
+from epochal.store.reading import (
+    Direction,
+    Hole,
+    Page,
+    Pruned,
+    Reader,
+    Selection,
+    StreamState,
+    check_range,
+    small_events,
+)
 
 if TYPE_CHECKING:
     from epochal.index.checkpoints import AsOf
@@ -216,11 +226,20 @@ class Streams:
             options = appending.AppendOptions(fail_if=fail_if, after=after, takes=takes, also=also)
             return appending.try_append(self, one, options, idempotency_key)
         refused, expected = refusals_of(expected)
+        if known := REFUSALS.get():
+            from epochal.store.refusals import count_refusals  # noqa: PLC0415  few are refused
+
+            refused = max(refused, count_refusals(self.driver, self.table, stream))
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
         steps = self.layout.append(self.table, batch, expected, idempotency_key)
         since = self.driver.clock()
         outcome, capacity = self.driver.measured(steps)
-        return complete(outcome, capacity, since=since, refused=refused)
+        outcome = complete(outcome, capacity, since=since, refused=refused)
+        if known or isinstance(outcome, Conflict):
+            from epochal.store.refusals import note_outcomes  # noqa: PLC0415  as above
+
+            note_outcomes(self.driver, self.table, {stream: outcome})
+        return outcome
 
     def append_all(
         self,
@@ -290,12 +309,15 @@ class Streams:
         as_of: AsOf | None = None,
         refused: Conflict | None = None,
         fetch: bool = True,
+        events: bool = True,
     ) -> StreamState | None:
         """Read the current state of a stream, in one strongly consistent request; None without a stream.
 
-        The state has the stream's unfolds and newest events.
+        The state has the stream's unfolds and its newest events, which are all events of a short stream. With
+        `since=0` it has all events of any stream.
 
-        With `since=0` all events are included: of a short stream in the same request.
+        If the calling thread or task was refused at its last two appends to the stream, or more, the load waits before
+        it reads, as deciders do, so that writers give way to each other.
 
         Args:
             stream: name of the stream.
@@ -304,32 +326,43 @@ class Streams:
                 those from `since` on; unfolds only if they are from then. An append that expects its token gets a
                 conflict, unless it is the current state.
             since: index from which on events are included: those that are missing in a state folded before.
-            refused: conflict of an append on an earlier state. The head that came with the conflict is not read again.
-                From the second refusal in a row on the load waits, as deciders do, so that writers give way; from the
-                third on the head is read after the wait.
+            refused: conflict of an append on an earlier state. The head that came with the conflict is not read again,
+                so the state is that of the moment of the conflict; from the third refusal in a row on the head is read
+                after the wait.
             fetch: False leaves bodies that lie in the bucket as claims.
+            events: False leaves out all events, where the version, the token or the unfolds are needed. The load then
+                reads one page alone, which costs less where pages are large.
 
         Raises:
             EventsPruned: some of the events from `since` on are gone.
             InvalidInput: the stream, or its state at `as_of`, ends before `since` or `as_of`; `refused` is of another
-                stream.
+                stream; `events` is False although `since` asks for events.
         """
         if since is not None:
             must_be_whole(since, "since", 0)
+            if not events:
+                raise InvalidInput(
+                    "events", "must be True with `since`, which says the events that are included"
+                )
+        if refused is not None:
+            must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
         store, meter = self.metered()
         with meter:
-            all_events = since == 0 or (since is None and as_of is not None)
-            head = store.newest(stream, refused, whole=all_events)
+            times = store._give_way(stream, refused, as_of)  # noqa: SLF001  its own
+            whole = events and (since == 0 or (since is None and as_of is not None))
+            head = store.newest(stream, refused, whole=whole, recent=events and not whole)
             if head is None:
                 return None
+            if not events:
+                since = head.version
             if as_of is None:
-                state = store._state(head, since, fetch=fetch)  # noqa: SLF001  its own
+                state = store._state(head, since, fetch=fetch)  # noqa: SLF001  likewise
             else:
                 from epochal.store import earlier  # noqa: PLC0415  few look back
 
                 state = earlier.state_at(store, head, since or 0, as_of, fetch=fetch)
-        if refused is not None and refused.token is not None:
-            state = replace(state, token=replace(state.token, refused=refused.token.refused))
+        if times:
+            state = replace(state, token=replace(state.token, refused=times))
         return replace(state, capacity=meter.capacity)
 
     def read(
@@ -556,7 +589,9 @@ class Streams:
             consistent=consistent,
         )
 
-    def head(self, stream: str, *, consistent: bool = True, whole: bool = False) -> Head | None:
+    def head(
+        self, stream: str, *, consistent: bool = True, whole: bool = False, recent: bool = False
+    ) -> Head | None:
         """Read the head of a stream as the layout has it; None if there is no such stream.
 
         It is `load` for stores built on this one.
@@ -564,9 +599,12 @@ class Streams:
         Args:
             stream: name of the stream.
             whole: whether all events are wanted; those of a short stream may come with the head.
+            recent: whether the newest events are wanted; more than the head carries may come with it.
             consistent: False may return an older head.
         """
-        steps = self.layout.load(self.table, stream_name(stream), consistent=consistent, whole=whole)
+        steps = self.layout.load(
+            self.table, stream_name(stream), consistent=consistent, whole=whole, recent=recent
+        )
         head: Head | None = self.driver.run(steps)
         return head
 
@@ -720,33 +758,54 @@ class Streams:
     def _etag(self) -> str:
         return self.fresh(16).hex()
 
-    def newest(self, stream: str, refused: Conflict | None, *, whole: bool) -> Head | None:
+    def _give_way(self, stream: str, refused: Conflict | None, as_of: AsOf | None) -> int:
+        """Wait before a load if the caller's appends to the stream were refused; return how many in a row.
+
+        Args:
+            refused: conflict that the caller has; None for what is remembered of the caller's appends.
+            as_of: earlier state that is loaded, on which nobody can append; None for the current one.
+        """
+        times = 0 if refused is None or refused.token is None else refused.token.refused
+        if REFUSALS.get():
+            from epochal.store.refusals import forget_refusals, give_way  # noqa: PLC0415  few are refused
+
+            if refused is not None:
+                forget_refusals(self.driver, self.table, stream)
+            elif as_of is None:
+                times = give_way(self.driver, self.table, stream)
+        return times
+
+    def newest(
+        self, stream: str, refused: Conflict | None, *, whole: bool, recent: bool = False
+    ) -> Head | None:
         """Return the newest head: the one that came with a conflict, after a pause, or one read now.
 
         Args:
             stream: name of the stream.
             refused: conflict of an append; None for none.
             whole: whether all events are wanted.
+            recent: whether the newest events are wanted.
         """
         if refused is not None:
             from epochal.store.backing_off import back_off  # noqa: PLC0415  few are refused
 
-            must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
             refusal: RefusedAppend | None = refused.refused
             if refusal is not None:
                 if refusal.head is not None and refusal.head.stream != stream:
                     raise InvalidInput("refused", f"is of another stream: {refusal.head.stream}")
                 if back_off(self.driver, refusal.times, refusal.since):
                     return refusal.head
-        return self.head(stream, whole=whole)
+        return self.head(stream, whole=whole, recent=recent)
 
     def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
-        """Make the state of a stream from a head, with the events in the head or those from `since` on."""
+        """Make the state of a stream from a head, with the events that came with it or those from `since` on."""
         if since is None or head.deleted:
             span = head.span
             indices = range(span.base, span.next)
             stored = [span.read(index - span.base) for index in indices]
             events = tuple(recorded_events(head.stream, indices, stored, self.codec, fetch=fetch))
+            if head.earlier and not head.deleted:
+                events = (*self._events_before(head), *events)
         else:
             events = tuple(self._events_since(head, since, fetch=fetch))
         return StreamState(
@@ -758,6 +817,16 @@ class Streams:
             low_water=head.low_water,
             deleted=head.deleted,
         )
+
+    def _events_before(self, head: Head) -> list[Recorded]:
+        """Return the events that came with a head before its own and need no further request, without gaps."""
+        events = list[Recorded]()
+        for span in reversed(head.earlier):
+            before = small_events(head.stream, span, self.codec)
+            if before is None:
+                break
+            events = [*before, *events]
+        return events
 
     def _events_since(self, head: Head, since: int, *, fetch: bool) -> Iterator[Recorded]:
         """Yield the events from `since` on of a stream; those in the head take no request.

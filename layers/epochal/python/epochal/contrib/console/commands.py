@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from epochal.cli.react import by_name, load_reactions
+from epochal.cli.reactions import by_name, load_reactions
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
 from epochal.hosting.group_wakeups import wake_group

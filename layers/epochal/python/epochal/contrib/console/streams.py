@@ -119,7 +119,9 @@ def _state(deployment: Deployment, partition: int, stream: str) -> StreamState |
     if stream.startswith(TAG_STREAMS):
         return None
     store = layout_of(partition).plugin.streams
-    state: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
+    if not store:
+        return None
+    state: StreamState | None = getattr(deployment, store).load(stream, fetch=False, events=False)
     return state
 
 
@@ -395,6 +397,6 @@ def _looked(model: ReadModel[Any], arguments: Mapping[str, str]) -> dict[str, An
     begins, after = f"{model.name}@{model.generation}#", arguments.get("after")
     start = read_key(after) if after else None
     page = model.driver.ask(Scan(table=model.table, consistent=False, limit=LOOKED_AT, after=start))
-    names = (item["pk"]["S"] for item in page.items if item["sk"]["S"] == "document")
+    names = (item["pk"]["S"] for item in page.items if item["sk"]["S"] == "document" and "d" in item)
     keys = sorted(name.removeprefix(begins) for name in names if name.startswith(begins))
     return {"keys": keys, "after": None if page.last is None else written_key(page.last)}

@@ -86,6 +86,7 @@ class Tips:
         *,
         consistent: bool = True,
         whole: bool = False,  # noqa: ARG002  what was calved is elsewhere
+        recent: bool = False,  # noqa: ARG002  likewise
     ) -> Steps[Tip | None]:
         """Read the Tip of a stream; None if there is no such stream."""
         return load_tip(table, stream, consistent=consistent)

@@ -60,16 +60,11 @@ with brought_by("eventsourcing", "its recorders", "eventsourcing"):
     )
     from eventsourcing.utils import resolve_topic
 
-    from epochal.contrib.eventsourcing.recorders import (
-        ATTEMPTS,
-        EpochalAggregateRecorder,
-        EpochalApplicationRecorder,
-        EpochalProcessRecorder,
-        EpochalTrackingRecorder,
-        Inserts,
-        Polled,
-    )
+    from epochal.contrib.eventsourcing.application_recorder import EpochalApplicationRecorder
+    from epochal.contrib.eventsourcing.recorders import ATTEMPTS, EpochalAggregateRecorder
     from epochal.contrib.eventsourcing.records import as_the_library_has_them, tagged_as, tags_of
+    from epochal.contrib.eventsourcing.subscriptions import Inserts, Polled
+    from epochal.contrib.eventsourcing.tracking import EpochalProcessRecorder, EpochalTrackingRecorder
 
 __all__ = [
     "EpochalAggregateRecorder",
@@ -287,7 +282,7 @@ class EpochalDCBRecorder(DCBRecorder):
 
     def _end(self) -> tuple[int, ExpectedVersion]:
         """Return the number of the log's last event, and the expected version of an append there."""
-        state = self._streams.load(self._log, fetch=False)
+        state = self._streams.load(self._log, events=False)
         return (0, NO_STREAM) if state is None else (state.version, state.token)
 
     def _sequenced(self, query: DCBQuery, after: int, end: int) -> Iterator[DCBSequencedEvent]:

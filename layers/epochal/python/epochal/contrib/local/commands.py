@@ -15,8 +15,9 @@ import click
 from epochal.care.auditor import auditor_of
 from epochal.care.repair import Repairer
 from epochal.care.verify import Verifier
-from epochal.cli import index, output
+from epochal.cli import output
 from epochal.cli.index import sources_of
+from epochal.cli.index_output import repair_line
 from epochal.cli.target import tables_of
 from epochal.contrib.local import deploy, ministack, remembered_deployment
 from epochal.contrib.local.deploy import API_URL, LocalDeployment, LocalStore
@@ -215,7 +216,7 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
             settle=0,
         )
         for repaired in Repairer(verifier).repair():
-            tell(index.repaired_line(repaired))
+            tell(repair_line(repaired))
 
 
 def _print(server: Server | None, deployment: LocalDeployment | None) -> None:

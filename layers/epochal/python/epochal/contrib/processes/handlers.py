@@ -151,7 +151,7 @@ def _was_emptied(streams: Streams, stream: str, error: EventsPruned) -> bool:
     """
     if error.stream != stream:
         return False
-    state = streams.load(stream)
+    state = streams.load(stream, events=False)
     return state is not None and not state.unfolds
 
 

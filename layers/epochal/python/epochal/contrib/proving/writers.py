@@ -84,7 +84,7 @@ class StreamWriter:
 
     def at(self) -> Any:
         """Return a token of the stream's version, `NO_STREAM` where there is no stream."""
-        state = self.store.load(self.stream, fetch=False)
+        state = self.store.load(self.stream, events=False)
         return NO_STREAM if state is None else state.token
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:

@@ -243,8 +243,10 @@ class SqlReadModel:
             with undivided(connection):
                 for each in events:
                     must_be_done(fold(connection, each), "fold")
-            if events:
-                self._write(connection, delivery.stream, progress, next_index=events[-1].index + 1)
+            are_last = not events or events[-1] is delivery.events[-1]
+            following = delivery.following if are_last else events[-1].index + 1
+            if place is None or place < following:
+                self._write(connection, delivery.stream, progress, next_index=following)
             return len(events)
 
         while True:
@@ -258,6 +260,28 @@ class SqlReadModel:
             folded += applied
             if applied < most or most == len(delivery.events):
                 return folded
+
+    def skip(self, delivery: Delivery) -> bool:
+        """Note that the model has read a stream up to events of types that it does not read.
+
+        It is the `skipped` of a reaction: `wait_for` succeeds with versions that such events end at.
+
+        Args:
+            delivery: delivery that a reaction's `skipped` receives, without events.
+
+        Returns:
+            False if that was known before.
+        """
+
+        def work(connection: Connection) -> bool:
+            """Write the stream's progress unless it is as far already, and return whether it was written."""
+            progress = self._progress(connection, delivery.stream)
+            if progress.next_index is not None and progress.next_index >= delivery.following:
+                return False
+            self._write(connection, delivery.stream, progress, next_index=delivery.following)
+            return True
+
+        return self.database.run(work, delivery.stream)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
         """Fold a delivery's removal of events, and return whether it was new.
@@ -305,8 +329,9 @@ class SqlReadModel:
 
         Returns False after `seconds`.
 
-        If `version` is the version that an append returned, reads afterwards include the append. This requires a
-        reaction to all types of the stream's events: a wait for an event that is never delivered always times out.
+        If `version` is the version that an append returned, reads afterwards include the append. Events of types that
+        the model does not read are passed with those that it reads, if they come in one append. Where appends may have
+        no others, the reaction needs `skipped=model.skip`, or a wait for their versions always times out.
 
         Args:
             stream: name of the stream.

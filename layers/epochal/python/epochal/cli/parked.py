@@ -1,0 +1,136 @@
+"""Commands on streams that a reaction has parked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from math import inf
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.react import reactor_of
+from epochal.cli.reactions import check_group, load_reactions
+from epochal.cli.target import OpenedStore, on_store
+from epochal.errors import InvalidInput
+from epochal.hosting.commands import parked_view
+from epochal.model.quantities import quantity
+from epochal.reactions.parking import ParkedStream, Parking
+
+
+@click.group()
+def parked() -> None:
+    """Streams that a reaction failed on.
+
+    List them, handle them after all, or give them up.
+    """
+
+
+@parked.command("list")
+@click.argument("group")
+@on_store
+def list_(store: OpenedStore, *, group: str) -> None:
+    """List the streams that GROUP has parked.
+
+    Each comes with its first event that is not handled, and the cause.
+    """
+    check_group(store, group)
+    output.stream(_parked(store, group), parked_view, _line)
+
+
+@parked.command()
+@click.argument("group")
+@click.argument("stream")
+@on_store
+def show(store: OpenedStore, *, group: str, stream: str) -> None:
+    """Show why GROUP has parked STREAM.
+
+    That is what the handler raised, after how many attempts, and the trace.
+    """
+    check_group(store, group)
+    for _, each in _chosen(store, (group,), (stream,)):
+        cause = each.cause
+        text = f"{each.stream}  {each.index}"
+        if cause is not None:
+            tried = f"after {quantity(cause.attempts, 'attempt')}"
+            text += f"\n{cause.text}, {cause.timestamp}, {tried}\n{cause.trace}"
+        output.document(parked_view(each), output.harmless(text))
+
+
+@parked.command()
+@click.argument("target", metavar="MODULE:REACTION")
+@click.argument("streams", nargs=-1)
+@on_store
+def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None:
+    """Handle here what STREAMS have been waiting for.
+
+    Then they go on. Without any, all that are parked are handled.
+
+    A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 30000,
+    "stream": "..."}.
+    """
+    failed = False
+    reactions_by_name = {each.name: each for each in load_reactions(store, target)}
+    for group, each in _chosen(store, reactions_by_name, streams):
+        parking = Parking(reactor=reactor_of(store, reactions_by_name[group]))
+        with output.progress(f"replaying {each.stream}"):
+            replayed = parking.replay(each.partition, each.stream, seconds=inf)
+        failed = failed or not replayed.unparked
+        view = {"stream": each.stream, "next": replayed.next, "unparked": replayed.unparked}
+        if replayed.failure is not None:
+            view["cause"] = replayed.failure.cause
+        line = "goes on" if replayed.unparked else f"still parked: {view.get('cause')}"
+        output.document(view, [f"{each.stream}  {replayed.next}  {line}"])
+    if failed:
+        sys.exit(1)
+
+
+@parked.command()
+@click.argument("group")
+@click.argument("stream")
+@click.option(
+    "--one", is_flag=True, help="Only the event it failed on; the stream stays parked, to be replayed."
+)
+@inputs.YES
+@on_store
+def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool) -> None:
+    """Give up what STREAM has been waiting for.
+
+    GROUP will never handle it.
+    """
+    check_group(store, group)
+    ((_, each),) = _chosen(store, (group,), (stream,))
+    what = f"event {each.index}" if one else f"every event from {each.index} on"
+    inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
+    parking = Parking.of(group, store.feed)
+    if one:
+        following, unparked = parking.skip(each.partition, stream, each.index), False
+    else:
+        replayed = parking.discard(each.partition, stream)
+        following, unparked = replayed.next, replayed.unparked
+    view = {"stream": stream, "next": following, "unparked": unparked}
+    line = "goes on" if unparked else "still parked"
+    output.document(view, [f"{stream}  {following}  {line}"])
+
+
+def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
+    """Yield the parked streams of a group in all partitions."""
+    parking = Parking.of(group, store.feed)
+    for partition in store.feed.partitions():
+        yield from parking.streams(partition.partition)
+
+
+def _chosen(
+    store: OpenedStore, groups: Iterable[str], streams: tuple[str, ...]
+) -> list[tuple[str, ParkedStream]]:
+    """Return the parked streams of some groups, or those named; raise if a named one is not parked."""
+    candidates = [(group, parked) for group in groups for parked in _parked(store, group)]
+    if missing := set(streams) - {parked.stream for _, parked in candidates}:
+        raise InvalidInput("stream", f"{min(missing)!r} is not parked by {' or '.join(groups)}")
+    return [(group, parked) for group, parked in candidates if not streams or parked.stream in streams]
+
+
+def _line(each: ParkedStream) -> str:
+    """Describe a parked stream in a line."""
+    cause = "" if each.cause is None else f"  {each.cause.text}, {each.cause.timestamp}"
+    return f"{each.stream}  {each.index}{cause}"

@@ -1,0 +1,80 @@
+"""Commands that remove events: `prune` those below an index, `delete` all of a stream. They ask first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.target import existing, on_streams, stream_there
+from epochal.errors import StreamDeleted, WrongExpectedVersion
+from epochal.model.quantities import quantity
+from epochal.model.versions import AtVersion, Conflict
+from epochal.store.reading import Pruned
+from epochal.store.streams import Streams
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("before", type=click.IntRange(min=0))
+@inputs.YES
+@on_streams
+def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
+    """Remove the events of STREAM below index BEFORE, for good.
+
+    The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
+    has an archive, which gets it first.
+    """
+    head = existing(streams, stream, fetch=False)
+    removed = max(0, min(before, head.version) - head.low_water)
+    inputs.confirm(f"{quantity(removed)} of {stream} will be gone. Go on?", yes=yes)
+    pruned, count = _to_the_end(lambda: stream_there(stream, streams.archive_and_prune(stream, before)))
+    _print(stream, pruned, count, f"pruned below {pruned.low_water}")
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--expected", default=None, help="A version or a token that the stream must be at.")
+@click.option("--leave-open", is_flag=True, help="No tombstone: the stream goes on at its next index.")
+@inputs.YES
+@on_streams
+def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: bool, yes: bool) -> None:
+    """Remove all events of STREAM and its state, for good.
+
+    Its name takes no more events, unless it is left open.
+    """
+    head = existing(streams, stream, fetch=False)
+    after = "goes on" if leave_open else "takes no more events"
+    removed = quantity(head.version - head.low_water)
+    inputs.confirm(f"{removed} of {stream} will be gone; it {after}. Go on?", yes=yes)
+    # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
+    expectation = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
+    first = streams.try_delete(stream, expected=expectation, leave_open=leave_open)
+    if isinstance(first, Conflict):
+        if first.deleted:
+            raise StreamDeleted(stream, first.version)
+        raise WrongExpectedVersion(stream, expected or f"version {head.version}", first.version)
+    pruned, count = _to_the_end(lambda: _rest(streams, stream, first), first)
+    outcome = "deleted, and open" if leave_open else "deleted"
+    _print(stream, pruned, count, f"{outcome} at version {pruned.low_water}")
+
+
+def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tuple[Pruned, int]:
+    """Go on until all items are deleted, a bounded part at a time; how many there were."""
+    page = first or again()
+    count = page.deleted
+    while not page.done:
+        page = again()
+        count += page.deleted
+    return page, count
+
+
+def _rest(streams: Streams, stream: str, first: Pruned) -> Pruned:
+    """The next part of what is below the mark. A deleted stream is pruned in the same way, whatever its archive has."""
+    return stream_there(stream, streams.prune(stream, first.low_water, unarchived=True))
+
+
+def _print(stream: str, pruned: Pruned, count: int, said: str) -> None:
+    view = {"stream": stream, "lowWater": pruned.low_water, "deleted": count, "done": pruned.done}
+    output.document(view, [f"{stream}: {said}, {count:,} items deleted"])
