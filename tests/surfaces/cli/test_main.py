@@ -47,7 +47,7 @@ def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
     command_line.main(["append", "--help"])
-    assert "Append to STREAM" in capsys.readouterr().out
+    assert "Append an event of TYPE" in capsys.readouterr().out
 
 
 def test_help_has_the_commands_before_the_options_of_the_store(capsys: pytest.CaptureFixture[str]) -> None:

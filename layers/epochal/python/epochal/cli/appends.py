@@ -35,19 +35,30 @@ Told = tuple[BulkAppend, Appended | EpochalError]
 @click.argument("type", required=False)
 @click.argument("data", required=False)
 @one_event
-@click.option("--at", "timestamp", help="When it happened, ISO 8601; now, unless told.")
+@click.option("--at", "timestamp", help="Time at which the event happened, in ISO 8601. The default is now.")
 @click.option(
-    "--unfold", "unfolds", multiple=True, metavar="TYPE=JSON", help="State to store beside the events."
+    "--unfold",
+    "unfolds",
+    multiple=True,
+    metavar="TYPE=JSON",
+    help="State to store beside the events, under the name TYPE. May be repeated.",
 )
-@click.option("--expected", default="any", help="A version, a token, any, no_stream or stream_exists.")
+@click.option(
+    "--expected",
+    default="any",
+    help="Expected state of the stream: a version, a token, any, no_stream "
+    "or stream_exists. The default is any.",
+)
 @click.option(
     "--later",
     metavar="NAME=WHEN",
-    help="Set a timer that appends them: in 30s, 90m, 36h, 14d or 2w, or at a time.",
+    help="Set a timer NAME that appends the events later: after 30s, 90m, 36h, 14d or 2w, or at an ISO 8601 time.",
 )
 @conditional
 @click.option(
-    "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
+    "--batch",
+    type=click.IntRange(min=1),
+    help="Append this many of --events at a time. The default is all of them in one append.",
 )
 @on_streams
 def append(
@@ -69,9 +80,9 @@ def append(
     after: str | None,
     batch: int | None,
 ) -> None:
-    """Append to STREAM: an event of TYPE with DATA, or --events.
+    """Append an event of TYPE with DATA, or --events, to STREAM.
 
-    DATA, --meta, --events, --fail-if and an unfold's JSON are JSON text, @file, or - for standard input.
+    DATA, --meta, --events, --fail-if and the JSON of an unfold are JSON text, @file, or - for standard input.
     """
     if (type is not None and source is not None) or (type is source is None and not unfolds):
         raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
@@ -112,10 +123,10 @@ def append(
 def append_all(
     streams: Streams, *, appends: str, key: str | None, condition: str | None, after: str | None
 ) -> None:
-    """Append to several streams, all or nothing.
+    """Append to several streams in one transaction.
 
-    APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
-    input.
+    APPENDS are in the form of the HTTP API: a JSON array or one JSON document a line, as text, @file or - for
+    standard input.
     """
     requested = inputs.several_of(appends, append_of, "APPENDS")
     forbidden = _condition(streams, condition, after)
@@ -165,10 +176,11 @@ def _appends(
 @click.argument("appends", metavar="APPENDS")
 @on_streams
 def append_each(streams: Streams, *, appends: str) -> None:
-    """Append to streams, each append for itself.
+    """Append to many streams, each append on its own.
 
-    APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
-    input. A line tells what came of each, in order; the exit code is 1 if one was not made.
+    APPENDS are in the form of the HTTP API: a JSON array or one JSON document a line, as text, @file or - for
+    standard input. A line for each append, in order, says whether it was applied. The exit code is 1 if one was
+    not.
     """
     requested = []
     for request, sent in inputs.several_of(appends, read_bulk_append, "APPENDS"):

@@ -70,9 +70,9 @@ class DoctorCheck:
 @click.command()
 @on_store
 def doctor(store: OpenedStore) -> None:
-    """Check tables, indexer and reactions, and say what to do.
+    """Check tables, indexer and reactions, and print advice.
 
-    It only reads, and fails where anything is wrong.
+    The command only reads. The exit code is 1 if anything is wrong.
     """
     checks = [*_tables(store), *_indexers(store), *_reactions(store)]
     lines = (word for check in checks for line in check.lines for word in output.harmless(line))

@@ -22,9 +22,17 @@ from epochal.plugins import NATIVE
 T = TypeVar("T")
 
 CATEGORIES = click.option(
-    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
+    "--category",
+    "categories",
+    multiple=True,
+    help="Category of the streams. May be repeated. The default is all categories.",
 )
-FOR = click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
+FOR = click.option(
+    "--for",
+    "seconds",
+    type=Seconds(min=0),
+    help="Stop after this many seconds. The default is to run until interrupted.",
+)
 
 POLL_SECONDS = 0.5
 """Between looks for something new: at most a read unit each."""
@@ -33,13 +41,16 @@ POLL_SECONDS = 0.5
 @click.command()
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @click.option(
-    "--from", "start", default="beginning", help="A checkpoint, a moment, or tail; else the beginning."
+    "--from",
+    "start",
+    default="beginning",
+    help="Place to begin at: a checkpoint, an ISO 8601 time, tail, or beginning, which is the default.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many items."
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Print about this many items."
 )
 @CATEGORIES
-@click.option("--data", is_flag=True, help="Read the events too.")
+@click.option("--data", is_flag=True, help="Read the events as well, and print their data.")
 @on_store
 def feed(
     store: OpenedStore,
@@ -50,9 +61,9 @@ def feed(
     categories: Sequence[str],
     data: bool,
 ) -> None:
-    """Print part of a PARTITION of the feed, or list the partitions.
+    """Print part of a PARTITION of the feed, or list all partitions.
 
-    The checkpoint to go on from follows the part.
+    The last line has the checkpoint at which the next part begins.
     """
     if partition is None:
         tails = store.feed.partitions()
@@ -74,19 +85,19 @@ def feed(
 
 
 @click.command()
-@click.option("--before", help="A position, where an earlier part has ended.")
+@click.option("--before", help="Position where an earlier part ended. The default is the end of the feed.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="About so many items."
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Print about this many items."
 )
 @CATEGORIES
-@click.option("--data", is_flag=True, help="Read the events too.")
+@click.option("--data", is_flag=True, help="Read the events as well, and print their data.")
 @on_store
 def newest(
     store: OpenedStore, *, before: str | None, limit: int, categories: Sequence[str], data: bool
 ) -> None:
     """Print the newest items of the feed, newest first.
 
-    The position to go on before follows them.
+    The last line has the position before which the next part ends.
     """
     start = None if before is None else parse_position(before, "--before")
     page = store.feed.newest(limit, before=start, categories=categories or None, data=data)
@@ -102,13 +113,19 @@ def newest(
 @click.command()
 @click.argument("stream")
 @click.argument("version", type=click.IntRange(min=1))
-@click.option("--for", "seconds", type=Seconds(min=0), default=10.0, help="Wait so many seconds; else 10.")
-@click.option("--source", default=NATIVE, show_default=True, help="The layout that STREAM is stored in.")
+@click.option(
+    "--for",
+    "seconds",
+    type=Seconds(min=0),
+    default=10.0,
+    help="Wait at most this many seconds. The default is 10.",
+)
+@click.option("--source", default=NATIVE, show_default=True, help="Layout that STREAM is stored in.")
 @on_store
 def wait(store: OpenedStore, *, stream: str, version: int, seconds: float, source: str) -> None:
-    """Wait until STREAM is in the feed, up to VERSION.
+    """Wait until the feed has the events of STREAM up to VERSION.
 
-    Prints the position behind its events. Where they are not there in time, the exit code is 1.
+    The command prints the position behind these events. The exit code is 1 if they are not in the feed in time.
     """
     position = store.feed.wait_for(stream, version, source=source, seconds=seconds)
     output.document(
@@ -121,20 +138,24 @@ def wait(store: OpenedStore, *, stream: str, version: int, seconds: float, sourc
 
 @click.command()
 @click.argument("stream", required=False)
-@click.option("--from", "start", help="An index of STREAM, a checkpoint or moment of the feed; else its end.")
+@click.option(
+    "--from",
+    "start",
+    help="Index of STREAM, or checkpoint or ISO 8601 time of the feed, to begin at. The default is the end.",
+)
 @click.option(
     "--partition",
     "chosen",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only this partition; may be repeated.",
+    help="Partition of the feed. May be repeated. The default is all partitions.",
 )
 @CATEGORIES
-@click.option("--data", is_flag=True, help="Read the feed's events too.")
+@click.option("--data", is_flag=True, help="Read the events of the feed as well, and print their data.")
 @click.option(
     "--within",
     type=Seconds(min=0),
-    help="Read them, held back for so many seconds: in the order of their writes.",
+    help="Hold events back for this many seconds, and print those of all partitions in the order of their writes.",
 )
 @FOR
 @on_store
@@ -149,7 +170,7 @@ def tail(
     within: float | None,
     seconds: float | None,
 ) -> None:
-    """Follow STREAM, or the whole feed, until interrupted."""
+    """Print new events of STREAM or the feed until interrupted."""
     end = None if seconds is None else time.monotonic() + seconds
     if stream is not None:
         if chosen or categories or data or within is not None:

@@ -26,18 +26,15 @@ from epochal.reactions.steering import GroupFigures, reset_view, standing_view, 
 
 @click.group()
 def groups() -> None:
-    """Steer the groups of reactions.
-
-    Pause them, set them back, or begin one where another is, while they run.
-    """
+    """Show, pause, resume, reset and delete groups of reactions."""
 
 
 @groups.command("list")
 @on_store
 def list_groups(store: OpenedStore) -> None:
-    """List all groups, with how far each is.
+    """List all groups, with the progress of each.
 
-    Finding them scans the index table, once.
+    Finding the groups scans the index table once.
     """
     _list_groups(store)
 
@@ -58,11 +55,11 @@ def _list_groups(store: OpenedStore) -> None:
 @click.argument("group", metavar="[GROUP|MODULE:REACTION]", required=False)
 @on_store
 def show_group(store: OpenedStore, *, group: str | None) -> None:
-    """Print how far GROUP is, and why it does not get on.
+    """Print the progress of GROUP, and why it is blocked.
 
-    In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses. Only
-    events that it reads are counted, as its last run or the reaction named here says. Without GROUP, all groups are
-    listed.
+    For each partition, that is its checkpoint, the events and seconds that it is behind, and whether it is
+    paused. Only events that it reads are counted, by its last run or by the reaction that is named here.
+    Without GROUP, all groups are listed.
     """
     if group is None:
         _list_groups(store)
@@ -98,7 +95,7 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
 @click.argument("group")
 @on_store
 def pause(store: OpenedStore, *, group: str) -> None:
-    """Let GROUP take nothing more, wherever it runs."""
+    """Pause GROUP: it handles no more events, wherever it runs."""
     _said(group, "pauses", store.deployment.groups.pause(group))
 
 
@@ -106,9 +103,9 @@ def pause(store: OpenedStore, *, group: str) -> None:
 @click.argument("group")
 @on_store
 def resume(store: OpenedStore, *, group: str) -> None:
-    """Let GROUP go on.
+    """Resume GROUP after a pause.
 
-    Its deployed function is woken.
+    If its function is deployed, the function is woken.
     """
     _said(group, "goes on", store.deployment.groups.resume(group))
     _wake(store, group)
@@ -116,19 +113,30 @@ def resume(store: OpenedStore, *, group: str) -> None:
 
 @groups.command(context_settings={"allow_extra_args": True})
 @click.argument("group", metavar="GROUP|MODULE:REACTION")
-@click.option("--to", help="Required: beginning, tail, a moment, or a checkpoint of a partition.")
 @click.option(
-    "--partition", "partitions", type=int, multiple=True, help="Only this partition; may be repeated."
+    "--to",
+    help="New place of the group: beginning, tail, an ISO 8601 time, or a checkpoint of one "
+    "partition. Required.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would come again.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--partition",
+    "partitions",
+    type=int,
+    multiple=True,
+    help="Partition of the feed. May be repeated. The default is all partitions.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would be handled again or skipped, and change nothing."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @on_store
 def reset(
     store: OpenedStore, *, group: str, to: str | None, partitions: tuple[int, ...], dry_run: bool, yes: bool
 ) -> None:
-    """Set the checkpoints of GROUP.
+    """Set the checkpoints of GROUP to another place.
 
-    What comes again or never comes is counted; with the reaction itself, only what it wants.
+    The number of events that are handled again or skipped is printed first. Given MODULE:REACTION, only events
+    that the reaction reads are counted.
     """
     extra = click.get_current_context().args
     if to is None or extra:
@@ -151,22 +159,22 @@ def reset(
 
 @groups.command()
 @click.argument("group")
-@click.option("--like", required=True, metavar="OTHER", help="The group that it begins where.")
+@click.option("--like", required=True, metavar="OTHER", help="Group whose checkpoints are copied. Required.")
 @on_store
 def begin(store: OpenedStore, *, group: str, like: str) -> None:
-    """Begin GROUP where another one is now."""
+    """Set the checkpoints of a new GROUP to those of another group."""
     _said(group, f"begins where {like} is", store.deployment.groups.begin(group, like=like))
     _wake(store, group)
 
 
 @groups.command("delete")
 @click.argument("group")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @on_store
 def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
-    """Forget GROUP: its checkpoints, and what it has parked.
+    """Delete GROUP, with its checkpoints and its parked streams.
 
-    Whoever runs it again begins anew.
+    If the reaction is run again, it begins anew.
     """
     check_group(store, group)
     running = _asked_of_queues(deployed_queue, store, group) is not None

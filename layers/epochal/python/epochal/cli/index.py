@@ -40,14 +40,16 @@ from epochal.settings import MAX_PARTITIONS
 
 @click.group()
 def index() -> None:
-    """Look after the index of the feed."""
+    """Check, repair and rebuild the index of the feed."""
 
 
 GROUPS: Final = click.option(
-    "--group", "groups", multiple=True, help="A reaction to tell of; may be repeated."
+    "--group", "groups", multiple=True, help="Name of a reaction whose progress is shown. May be repeated."
 )
 ALL_GROUPS: Final = click.option(
-    "--all-groups", is_flag=True, help="Tell of every one; finding them scans the index table, once."
+    "--all-groups",
+    is_flag=True,
+    help="Show the progress of all reactions. Finding them scans the index table once.",
 )
 
 
@@ -55,13 +57,13 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of commands that compare the index with the heads."""
     for option in (
         click.option("--settle", type=Seconds(min=0), default=5.0, show_default=True,
-                     help="Seconds after which an event that is not indexed is not only late."),
+                     help="Age in seconds from which an event that is not indexed counts as missing, not as late."),
         click.option("--segments", type=click.IntRange(1, 64), default=4, show_default=True,
-                     help="Parts of a table that are scanned at once."),
+                     help="Number of segments of a table that are scanned in parallel."),
         click.option("--streams", type=click.IntRange(min=1), default=STREAMS, show_default=True,
-                     help="Streams held in memory; an index of more is walked several times."),
+                     help="Number of streams held in memory. An index of more streams is read several times."),
         click.option("--partitions", multiple=True, metavar="SOURCE=N",
-                     help="Partitions of a source that the index has not on record; may be repeated."),
+                     help="Number of partitions of a source, if the index has not recorded it. May be repeated."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -72,9 +74,9 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 @ALL_GROUPS
 @on_store
 def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> None:
-    """Print how far each partition is, and groups are behind.
+    """Print the progress of partitions, groups and indexers.
 
-    Of groups, the events are counted that their reactions read. Then, whether the indexer works.
+    For groups, only events that their reactions read are counted.
     """
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
@@ -97,9 +99,9 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
 @care_options
 @on_store
 def verify(store: OpenedStore, **care: Any) -> None:
-    """Compare the index with itself and with all heads.
+    """Check that the index is consistent and complete.
 
-    Safe beside a running indexer. Prints what is wrong, and fails where anything is.
+    This is safe while the indexer runs. It prints each problem. The exit code is 1 if there is one.
     """
     by_remedy: Counter[str] = Counter()
 
@@ -122,9 +124,10 @@ def verify(store: OpenedStore, **care: Any) -> None:
 @care_options
 @on_store
 def repair(store: OpenedStore, **care: Any) -> None:
-    """Verify the index, and mend what can be mended in place.
+    """Verify the index, and repair what can be repaired in place.
 
-    Safe beside a running indexer. Prints what was wrong and what became of it, and fails where something is left.
+    This is safe while the indexer runs. It prints each problem and whether it was repaired. The exit code is 1
+    if a problem is left.
     """
     remaining: Counter[str] = Counter()
     mended = 0

@@ -73,7 +73,7 @@ def codec_of(target: str) -> EventCodec[Any]:
     return codec
 
 
-YES = click.option("--yes", is_flag=True, help="Do not ask.")
+YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 """Of commands that ask first: `confirm`."""
 
 

@@ -28,18 +28,28 @@ items_option = click.option(
     type=click.IntRange(1, 100_000),
     default=ITEMS,
     show_default=True,
-    help="Entries that are looked at, the latest of each partition.",
+    help="Number of the latest entries of each partition that are searched.",
 )
 
 
 @click.command()
 @click.argument("category", required=False)
-@click.option("--prefix", default="", help="Only streams whose name begins so.")
-@click.option("--from", "start", help="Where a part has ended, or a moment; else the beginning.")
-@click.option("--backward", is_flag=True, help="The newest first.")
-@click.option("--by-name", is_flag=True, help="In the order of their names.")
+@click.option("--prefix", default="", help="Prefix of the names of streams.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many streams."
+    "--from",
+    "start",
+    help="Place where an earlier part ended, or an ISO 8601 time. The default is the beginning.",
+)
+@click.option("--backward", is_flag=True, help="List the newest stream first.")
+@click.option(
+    "--by-name", is_flag=True, help="List streams in the order of their names, instead of their creation."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="List about this many streams.",
 )
 @on_store
 def streams(
@@ -52,9 +62,10 @@ def streams(
     by_name: bool,
     limit: int,
 ) -> None:
-    """List streams, all or those of CATEGORY, as they were created.
+    """List streams in the order of their creation.
 
-    It reads through the index. Where to go on from follows them.
+    All streams are listed, or those of CATEGORY. The list is read from the index. The last line has the place at
+    which the next part begins.
     """
     categories = None if category is None else [category]
     if by_name:
@@ -93,9 +104,9 @@ def _listed_line(each: ListedStream) -> str:
 @items_option
 @on_store
 def search(store: OpenedStore, *, words: str, items: int) -> None:
-    """Find WORDS in the latest events.
+    """Search the latest events for WORDS.
 
-    They are looked for in names of streams, types, data and metadata, whatever the case.
+    Names of streams, types, data and metadata are searched, regardless of case.
     """
     matches = (event for event in _events(store, items) if words.casefold() in _text(event))
     output.stream(matches, output.event, output.event_line)
@@ -107,9 +118,9 @@ def search(store: OpenedStore, *, words: str, items: int) -> None:
 @items_option
 @on_store
 def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
-    """Print what belongs to CORRELATION_ID as a tree of causes.
+    """Print the events with CORRELATION_ID as a tree of causes.
 
-    An event names its conversation too: Order-1@3.
+    An event, such as Order-1@3, also selects the conversation that it belongs to.
     """
     roots = tree(conversation(store.feed, correlation_id, items))
     if not roots:

@@ -48,7 +48,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> None:
-    """Print what makes SHELL complete commands and options.
+    """Print a script that completes commands and options in SHELL.
 
     For bash: eval "$(epochal completion bash)"
     """

@@ -26,11 +26,15 @@ def _models(store: OpenedStore) -> ReadModels:
 on_models = given(_models)
 
 of_generation = click.option(
-    "--generation", type=click.IntRange(min=1), help="The live one if it is not given."
+    "--generation",
+    type=click.IntRange(min=1),
+    help="Generation of the read model. The default is the live one.",
 )
-beginning = click.option("--prefix", default="", help="The next value, or the document's key, begins so.")
-since = click.option("--since", help="Or is this or above.")
-below = click.option("--below", help="And less than this.")
+beginning = click.option(
+    "--prefix", default="", help="Prefix of the next value, or of the key of the document."
+)
+since = click.option("--since", help="Lower bound of the next value or key, included.")
+below = click.option("--below", help="Upper bound of the next value or key, excluded.")
 
 
 def _opened(models: ReadModels, name: str, generation: int | None) -> ReadModel[Any]:
@@ -47,10 +51,10 @@ def _question(options: dict[str, Any]) -> dict[str, Any]:
 
 @click.group()
 def models() -> None:
-    """Ask read models.
+    """Read, count and delete documents of read models.
 
-    A VALUE is a number or a text. What is no JSON number or JSON string is taken as text: Ada. In quotes, a number is
-    text: '"7"'.
+    A VALUE is a number or a text. What is no JSON number or JSON string is taken as text: Ada. In quotes, a
+    number is text: '"7"'.
     """
 
 
@@ -60,13 +64,13 @@ def models() -> None:
     type=click.IntRange(min=1),
     default=LOOKED_AT,
     show_default=True,
-    help="To look at in the table.",
+    help="Number of items of the table to look at.",
 )
 @on_models
 def list_(models: ReadModels, *, items: int) -> None:
-    """Print read models and their generations.
+    """List read models and their generations.
 
-    Those that the first items of the table are of.
+    Only read models among the first items of the table are found; see --items.
     """
     found: dict[str, list[int]] = generations_in(
         models.driver.ask(Scan(table=models.table, limit=items)).items
@@ -98,19 +102,23 @@ def get(models: ReadModels, *, name: str, key: str, generation: int | None) -> N
 @since
 @below
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Documents at most."
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=20,
+    show_default=True,
+    help="Print at most this many documents.",
 )
-@click.option("--after", help="Where the page before ended.")
-@click.option("--backward", is_flag=True, help="The last one first.")
+@click.option("--after", help="Place where the previous page ended, as `find` printed it.")
+@click.option("--backward", is_flag=True, help="Print the last document first.")
 @of_generation
 @on_models
 def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
-    """Print documents of the read model NAME, in order.
+    """Print documents of the read model NAME, in the order of a key.
 
-    Of their keys, or of the secondary key BY, whose first values are each VALUE: a number, or a text such as Ada or
-    '"7"'.
+    The order is that of the keys of documents, or of the secondary key BY, whose first values are VALUES:
+    numbers, or texts such as Ada or '"7"'.
 
-    Where there are more, standard error has the --after of the next page.
+    If there are more documents, standard error has the --after of the next page.
     """
     model = _opened(models, name, options["generation"])
     question = {**_question(options), **{each: options[each] for each in ("limit", "after", "backward")}}
@@ -130,9 +138,10 @@ def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ..
 @of_generation
 @on_models
 def count(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
-    """Print how many documents `find` would have.
+    """Count the documents that `find` would print.
 
-    A VALUE is a number, or a text such as Ada or '"7"'. It reads an entry of each: a read unit for some thirty.
+    A VALUE is a number, or a text such as Ada or '"7"'. The command reads one index entry a document: some
+    thirty a read unit.
     """
     model = _opened(models, name, options["generation"])
     counted = model.count(by, *map(value_from, values), **_question(options))
@@ -146,7 +155,8 @@ def count(models: ReadModels, *, name: str, by: str | None, values: tuple[str, .
 def drop(models: ReadModels, *, name: str, generation: int) -> None:
     """Delete a GENERATION of the read model NAME.
 
-    One that is not live, and whose reaction has ended. All of the table is read. It may be interrupted, and run again.
+    The generation must not be live, and its reaction must have ended. The whole table is read. The command can
+    be interrupted and run again.
     """
     deleted, after = 0, None
     with output.progress("deleting") as tell:

@@ -44,7 +44,7 @@ def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
         if value and isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8, whatever the console's encoding
 
-    help_ = "Print JSON: one document, or one a line where there may be many."
+    help_ = "Print JSON instead of text: one document, or one a line if there may be many."
     return click.option(_JSON, is_flag=True, expose_value=False, callback=said, help=help_)(command)
 
 

@@ -20,10 +20,7 @@ from epochal.reactions.parking import ParkedStream, Parking
 
 @click.group()
 def parked() -> None:
-    """Streams that a reaction failed on.
-
-    List them, handle them after all, or give them up.
-    """
+    """Show, replay and discard streams that a reaction failed on."""
 
 
 @parked.command("list")
@@ -32,7 +29,7 @@ def parked() -> None:
 def list_(store: OpenedStore, *, group: str) -> None:
     """List the streams that GROUP has parked.
 
-    Each comes with its first event that is not handled, and the cause.
+    Each line has the first event that is not handled, and the cause.
     """
     check_group(store, group)
     output.stream(_parked(store, group), parked_view, _line)
@@ -45,7 +42,7 @@ def list_(store: OpenedStore, *, group: str) -> None:
 def show(store: OpenedStore, *, group: str, stream: str) -> None:
     """Show why GROUP has parked STREAM.
 
-    That is what the handler raised, after how many attempts, and the trace.
+    That is the exception of the handler with its trace, and the number of attempts.
     """
     check_group(store, group)
     for _, each in _chosen(store, (group,), (stream,)):
@@ -62,9 +59,9 @@ def show(store: OpenedStore, *, group: str, stream: str) -> None:
 @click.argument("streams", nargs=-1)
 @on_store
 def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None:
-    """Handle here what STREAMS have been waiting for.
+    """Handle the parked events of STREAMS in this process.
 
-    Then they go on. Without any, all that are parked are handled.
+    The streams are then no longer parked. Without STREAMS, all parked streams are replayed.
 
     A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 30000,
     "stream": "..."}.
@@ -89,14 +86,16 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
 @click.argument("group")
 @click.argument("stream")
 @click.option(
-    "--one", is_flag=True, help="Only the event it failed on; the stream stays parked, to be replayed."
+    "--one",
+    is_flag=True,
+    help="Skip only the event that failed. The stream stays parked until it is replayed.",
 )
 @inputs.YES
 @on_store
 def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool) -> None:
-    """Give up what STREAM has been waiting for.
+    """Discard the parked events of STREAM.
 
-    GROUP will never handle it.
+    GROUP never handles them.
     """
     check_group(store, group)
     ((_, each),) = _chosen(store, (group,), (stream,))

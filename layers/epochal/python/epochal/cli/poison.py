@@ -36,14 +36,14 @@ on_records = given(lambda store: PoisonRecords(indexer=indexer_of(store, ())))
 
 @click.group()
 def poison() -> None:
-    """Records that could not be indexed and were set aside."""
+    """Show, retry and discard records that could not be indexed."""
 
 
 @poison.command("list")
-@click.option("--all", "all_", is_flag=True, help="Also those that were retried or given up.")
+@click.option("--all", "all_", is_flag=True, help="Include records that were retried or discarded.")
 @on_records
 def list_(records: PoisonRecords, *, all_: bool) -> None:
-    """Print the records that wait, oldest first, each with its cause."""
+    """Print the records that wait, oldest first, with the cause of each."""
     selected = records.all() if all_ else records.waiting()
     output.stream(selected, record_view, record_line)
 
@@ -53,9 +53,9 @@ def list_(records: PoisonRecords, *, all_: bool) -> None:
 @click.argument("index", type=click.IntRange(min=0))
 @on_records
 def retry(records: PoisonRecords, *, source: str, index: int) -> None:
-    """Index the set-aside change INDEX of layout SOURCE again.
+    """Index record INDEX of SOURCE again.
 
-    Mend its cause first.
+    Remove the cause of the failure first.
     """
     retried = records.retry(source, index)
     view = {"source": source, "index": index, "events": retried.events}
@@ -67,7 +67,7 @@ def retry(records: PoisonRecords, *, source: str, index: int) -> None:
 @click.argument("index", type=click.IntRange(min=0))
 @on_records
 def discard(records: PoisonRecords, *, source: str, index: int) -> None:
-    """Give record INDEX of SOURCE up. It stays on record as given up."""
+    """Discard record INDEX of SOURCE, which stays listed as discarded."""
     records.discard(source, index)
     view = {"source": source, "index": index, "outcome": "discarded"}
     output.document(view, [f"{source} {index}: given up"])

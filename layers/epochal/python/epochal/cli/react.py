@@ -29,13 +29,16 @@ T = TypeVar("T")
 
 @click.command()
 @click.argument("target", metavar="MODULE:REACTION")
-@click.option("--until-done", is_flag=True, help="End when everything that there is has been handled.")
+@click.option(
+    "--until-done", is_flag=True, help="Exit when all events have been handled, instead of waiting for more."
+)
 @on_store
 def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
-    """Run the reaction of a module, or a process, until interrupted.
+    """Run a reaction or a process of a module until interrupted.
 
-    It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
-    name are the same group: they share the partitions. With --until-done, exits with 1 where a stream blocks it.
+    The reaction gets every event that it reads, from the checkpoints of its group on. Processes and functions
+    that run a reaction of the same name are one group, and share the partitions. With --until-done, the exit
+    code is 1 if a stream blocks the reaction.
     """
     stop, context = threading.Event(), click.get_current_context()
     runners = [_runner(store, each, stop) for each in load_reactions(store, target)]

@@ -28,19 +28,33 @@ from epochal.settings import DECLARED
 
 
 @click.command()
-@click.option("--into", required=True, metavar="TABLE", help="The table of the new index.")
+@click.option("--into", required=True, metavar="TABLE", help="Table of the new index. Required.")
 @click.option(
     "--from-export",
     "exports",
     multiple=True,
     metavar="SOURCE=PLACE",
-    help="An export of a table: a folder or s3://bucket/prefix. Incremental ones follow it.",
+    help="Read a DynamoDB export of a table, in a folder or at s3://bucket/prefix. Repeat it for incremental "
+    "exports, in order.",
 )
 @click.option(
-    "--partitions", multiple=True, metavar="SOURCE=N", help="Partitions of the new index; as the old one's."
+    "--partitions",
+    multiple=True,
+    metavar="SOURCE=N",
+    help="Number of partitions of a source in the new index. The default is that of the old index.",
 )
-@click.option("--segments", type=click.IntRange(1, 64), default=4, help="Parts of a table scanned at once.")
-@click.option("--readers", type=click.IntRange(1, 64), default=8, help="Streams read at once.")
+@click.option(
+    "--segments",
+    type=click.IntRange(1, 64),
+    default=4,
+    help="Number of segments of a table that are scanned in parallel. The default is 4.",
+)
+@click.option(
+    "--readers",
+    type=click.IntRange(1, 64),
+    default=8,
+    help="Number of streams that are read in parallel. The default is 8.",
+)
 @output.with_json
 @click.pass_context
 def rebuild(
@@ -53,11 +67,11 @@ def rebuild(
     segments: int,
     readers: int,
 ) -> None:
-    """Build the index anew in another TABLE.
+    """Build a new index in another TABLE.
 
-    It is built from the heads of all streams, or from exports of tables. It can be interrupted and run again. The
-    guide to the index says how a deployment is switched to it. Where there is no old index, as after a restore, TABLE
-    is the one in use.
+    It is built from the heads of all streams, or from exports of tables. It can be interrupted and run again.
+    The guide to the index describes how a deployment is switched to the new index. If there is no old index, as
+    after a restore, TABLE is the one in use.
     """
     store: OpenedStore = context.obj()
     if into in _holding(store):

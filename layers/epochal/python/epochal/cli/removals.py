@@ -21,10 +21,10 @@ from epochal.store.streams import Streams
 @inputs.YES
 @on_streams
 def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
-    """Remove the events of STREAM below index BEFORE, for good.
+    """Delete the events of STREAM below index BEFORE, permanently.
 
-    The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
-    has an archive, which gets it first.
+    The stream keeps its version and its state. Deleted events can only be restored from a backup, unless the
+    store has an archive, to which they are moved first.
     """
     head = existing(streams, stream, fetch=False)
     removed = max(0, min(before, head.version) - head.low_water)
@@ -35,14 +35,22 @@ def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
 
 @click.command()
 @click.argument("stream")
-@click.option("--expected", default=None, help="A version or a token that the stream must be at.")
-@click.option("--leave-open", is_flag=True, help="No tombstone: the stream goes on at its next index.")
+@click.option(
+    "--expected",
+    default=None,
+    help="Version or token that the stream must be at. By default, it may be at any.",
+)
+@click.option(
+    "--leave-open",
+    is_flag=True,
+    help="Leave no tombstone, so that the stream can be appended to at its next index.",
+)
 @inputs.YES
 @on_streams
 def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: bool, yes: bool) -> None:
-    """Remove all events of STREAM and its state, for good.
+    """Delete all events of STREAM and its state, permanently.
 
-    Its name takes no more events, unless it is left open.
+    The name of the stream takes no more events, except with --leave-open.
     """
     head = existing(streams, stream, fetch=False)
     after = "goes on" if leave_open else "takes no more events"

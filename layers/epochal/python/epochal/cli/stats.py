@@ -40,13 +40,13 @@ from epochal.store.reading import StreamState
 
 @click.command()
 @click.argument("stream", required=False)
-@click.option("--count", is_flag=True, help="Count events and streams, by walking the whole index.")
+@click.option("--count", is_flag=True, help="Count events and streams as well, which reads the whole index.")
 @on_store
 def stats(store: OpenedStore, *, stream: str | None, count: bool) -> None:
-    """Print figures of the store, or of one STREAM.
+    """Print statistics of the store, or of one STREAM.
 
-    Of the store: partitions, epochs, checkpoints, table sizes. These are DynamoDB's own figures, which AWS brings
-    up to date every six hours.
+    Statistics of the store are partitions, epochs, checkpoints and sizes of tables. Sizes are those of
+    DynamoDB, which AWS updates every six hours.
     """
     if stream is not None:
         if count:
@@ -192,7 +192,7 @@ def _flat(view: dict[str, Any], before: str = "") -> list[tuple[str, object]]:
 
 @click.group()
 def tables() -> None:
-    """Tables of a store that no stack deploys, or that were replicas."""
+    """Create and repair tables that no stack deploys."""
 
 
 @tables.command()
@@ -200,14 +200,25 @@ def tables() -> None:
     "--billing",
     type=click.Choice(["on-demand", "provisioned"]),
     default="on-demand",
-    help="How they are paid for.",
+    help="Billing mode of the tables. The default is on-demand.",
 )
 @click.option(
-    "--read-units", type=click.IntRange(1), help="Of a second: what is provisioned, or on demand at most."
+    "--read-units",
+    type=click.IntRange(1),
+    help="Read units a second: those provisioned, or with on-demand "
+    "billing the maximum. The default is no maximum.",
 )
-@click.option("--write-units", type=click.IntRange(1), help="Likewise.")
-@click.option("--protect", is_flag=True, help="Refuse their deletion.")
-@click.option("--recover", is_flag=True, help="Keep 35 days, to any second of which they can be restored.")
+@click.option(
+    "--write-units",
+    type=click.IntRange(1),
+    help="Write units a second: those provisioned, or with "
+    "on-demand billing the maximum. The default is no "
+    "maximum.",
+)
+@click.option("--protect", is_flag=True, help="Enable deletion protection of the tables.")
+@click.option(
+    "--recover", is_flag=True, help="Enable point-in-time recovery, to any second of the last 35 days."
+)
 @output.with_json
 @click.pass_context
 def create(
@@ -219,9 +230,9 @@ def create(
     protect: bool,
     recover: bool,
 ) -> None:
-    """Create those of the named tables that are not there.
+    """Create the named tables that do not exist.
 
-    Keys, indexes, streams and expiry are those that a stack gives them. They stand before the command, as
+    Keys, indexes, streams and expiry are as in a deployed stack. Name tables before the command, as
     --streams-table and --index-table.
     """
     choice: Choice = context.find_root().meta[Choice.__name__]
@@ -266,26 +277,31 @@ def _made(
 
 
 @tables.command()
-@click.option("--mend", is_flag=True, help="Mend what can be: before writers return, never beside them.")
+@click.option(
+    "--mend",
+    is_flag=True,
+    help="Repair what can be repaired. Use it before writers return, never while they run.",
+)
 @click.option(
     "--seconds",
     type=Seconds(min=0),
     default=SECONDS,
     show_default=True,
-    help="Keys are looked at that were used so long before the latest write: as long as replication lagged.",
+    help="Age in seconds of the keys that are checked, before the latest write. Use the time that replication "
+    "lagged.",
 )
 @click.option(
     "--segments",
     type=click.IntRange(1, 64),
     default=4,
     show_default=True,
-    help="Parts of the table that are scanned at once.",
+    help="Number of segments of the table that are scanned in parallel.",
 )
 @on_store
 def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> None:
-    """Tell what a replica's table of streams got of single writes in part.
+    """Find writes of which a replica has received only a part.
 
-    It scans the table once. Fails where something is left.
+    The table of streams is scanned once. The exit code is 1 if such writes are left.
     """
     remaining = Counter[str]()
     table = next((source.table for source in store.deployment.sources if source.name == NATIVE), None)
@@ -340,12 +356,17 @@ SENTENCES: Final = MappingProxyType[TornKind, str](
 
 @click.command()
 @click.argument("rules", nargs=-1, required=True, metavar="RULE...")
-@click.option("--dry-run", is_flag=True, help="Only count: a stage's setting keep has the auditor prune.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only count. Required: only the auditor of a stage prunes, by the setting `keep`.",
+)
 @on_store
 def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
-    """Count what rules of retention would prune now.
+    """Count the events that rules of retention would prune now.
 
-    A rule is Visit:100, Log:30d or Trace:100:30d. All heads are read.
+    A rule is Visit:100, Log:30d or Trace:100:30d: a category, with the number or the age of the events that are
+    kept. The heads of all streams are read.
     """
     if not dry_run:
         raise click.UsageError("Say --dry-run: what prunes is the auditor, by a stage's setting keep.")

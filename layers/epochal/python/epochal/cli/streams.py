@@ -18,12 +18,19 @@ from epochal.store.streams import Streams
 
 @click.command()
 @click.argument("stream")
-@click.option("--from", "start", type=click.IntRange(min=0), help="Index of the event to begin with.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
-@click.option("--backward", is_flag=True, help="Newest first.")
-@click.option("--type", "types", multiple=True, help="Only events of this type; may be repeated.")
-@click.option("--since", help="Only events of this time and later, in ISO 8601.")
-@click.option("--until", help="Only events with an earlier timestamp.")
+@click.option(
+    "--from",
+    "start",
+    type=click.IntRange(min=0),
+    help="Index of the event to begin with. The default is the first, or the last with --backward.",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Print at most this many events. The default is all."
+)
+@click.option("--backward", is_flag=True, help="Print the newest event first.")
+@click.option("--type", "types", multiple=True, help="Print only events of this type. May be repeated.")
+@click.option("--since", help="Print only events that happened at this ISO 8601 time or later.")
+@click.option("--until", help="Print only events that happened before this ISO 8601 time.")
 @on_streams
 def read(
     streams: Streams,
@@ -48,13 +55,12 @@ def read(
 
 @click.command()
 @click.argument("stream")
-@click.option("--as-of", help="Where it stood: at a version, or at a time, in ISO 8601.")
+@click.option("--as-of", help="Print the state as of this version or ISO 8601 time. The default is now.")
 @on_streams
 def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
-    """Print where STREAM stands.
+    """Print the version, the token and the stored state of STREAM.
 
-    That is its version, its token and the state stored beside its events. One request; as of a version or a time, it
-    reads the events up to there.
+    This takes one request. As of an earlier version or time, the events up to there are read.
     """
     then = None if as_of is None else int(as_of) if as_of.isdecimal() else at(as_of)
     loaded = existing(streams, stream, as_of=then)

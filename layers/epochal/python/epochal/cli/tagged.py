@@ -39,10 +39,7 @@ NAMED = 3
 
 @click.group()
 def tagged() -> None:
-    """Tagged events: found by what they concern.
-
-    They are appended on the condition that nothing has changed.
-    """
+    """Append and query events by their tags."""
 
 
 def _with_tags(store: OpenedStore) -> OpenedStore:
@@ -61,13 +58,22 @@ def one_event(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that appends `--tag`, `--id` and `--meta`, of a single event, and `--events`."""
     for option in (
         click.option(
-            "--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines."
+            "--events",
+            "source",
+            help="Events to append, in the form of the HTTP API: a JSON array, or JSON lines.",
         ),
         click.option("--meta", help="Metadata of the event: JSON text, @file, or - for standard input."),
         click.option(
-            "--id", "event_id", help="The event's id, a UUID: it is known again if it is sent again."
+            "--id",
+            "event_id",
+            help="Id of the event, a UUID. An event that is sent again with the same id is stored once.",
         ),
-        click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated."),
+        click.option(
+            "--tag",
+            "tags",
+            multiple=True,
+            help="Tag of the event, which says what it concerns. May be repeated.",
+        ),
     ):
         command = option(command)
     return command
@@ -75,10 +81,17 @@ def one_event(command: Callable[..., None]) -> Callable[..., None]:
 
 def conditional(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that appends `--fail-if`, `--after` and `--key`."""
-    fail_if = "A query in the HTTP API's form: append only if no event with tags matches it."
+    fail_if = "Append only if no event with tags matches this query, in the form of the HTTP API."
     for option in (
-        click.option("--key", help="Idempotency key: the same call again is answered like the first."),
-        click.option("--after", help="Only what is new since this position is in the way of --fail-if."),
+        click.option(
+            "--key",
+            help="Idempotency key. A repeated call with the same key has no effect, and gets the "
+            "answer of the first.",
+        ),
+        click.option(
+            "--after",
+            help="Position after which matching events fail --fail-if. Without it, all matching events do.",
+        ),
         click.option("--fail-if", "condition", help=fail_if),
     ):
         command = option(command)
@@ -104,9 +117,10 @@ def append(
     after: str | None,
     key: str | None,
 ) -> None:
-    """Append an event of TYPE with DATA, or --events.
+    """Append an event of TYPE with DATA, or the events of --events.
 
-    It is one transaction. DATA, --events and --fail-if are JSON text, @file, or - for standard input.
+    All of them are appended in one transaction. DATA, --events and --fail-if are JSON text, @file, or - for
+    standard input.
     """
     if (type is None) == (source is None):
         raise click.UsageError("Give either TYPE (and DATA) or --events.")
@@ -132,14 +146,28 @@ def append(
 
 
 @tagged.command()
-@click.option("--type", "types", multiple=True, help="Any of these types; may be repeated.")
-@click.option("--tag", "tags", multiple=True, help="All of these tags; may be repeated.")
-@click.option("--query", "source", help="A query in the HTTP API's form, instead of --type and --tag.")
-@click.option("--after", help="Only events after this position.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="At most so many events; then there is no position."
+    "--type",
+    "types",
+    multiple=True,
+    help="Type of the events. May be repeated for events of any of these types.",
 )
-@click.option("--backward", is_flag=True, help="Newest first; with --limit the last events.")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    help="Tag of the events. May be repeated for events with all of these tags.",
+)
+@click.option("--query", "source", help="Query in the form of the HTTP API, instead of --type and --tag.")
+@click.option("--after", help="Print only events after this position. The default is the beginning.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Print at most this many events, and no position to append after. The default is all.",
+)
+@click.option(
+    "--backward", is_flag=True, help="Print the newest event first; with --limit, only the last events."
+)
 @on_tagged
 def query(
     store: TaggedStore,
@@ -151,7 +179,7 @@ def query(
     limit: int | None,
     backward: bool,
 ) -> None:
-    """Print the events that match, and the position to append after."""
+    """Print the events that match a query, and their position."""
     if (source is not None) == bool(types or tags):
         raise click.UsageError("Give either --query or --type and --tag.")
     query = query_of(store, source, "--query") if source else _item_of(store, types, tags)
@@ -166,7 +194,7 @@ def query(
 @click.argument("event_id", metavar="ID")
 @on_tagged
 def event(store: TaggedStore, *, event_id: str) -> None:
-    """Print the event of an ID."""
+    """Print the event with this ID."""
     stored = there(
         store.event(parse_event_id(event_id, "ID")), f"{event_id}: there is no such event, or it has expired"
     )
@@ -258,21 +286,23 @@ def position_of(after: str | None) -> Position | None:
 
 # Lists of tagged events: all of them or a tag's, tags and their counts, and how many there are.
 
-SINCE = click.option("--since", help="Only events after this place.")
+SINCE = click.option("--since", help="Print only events after this place. The default is the beginning.")
 
 
 @tagged.command()
 @click.argument("tag", required=False)
 @SINCE
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="Stop at so many events; all of one place come together."
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Stop after this many events, rounded up to all events of one place. The default is all.",
 )
 @on_tagged
 def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int | None) -> None:
-    """Print the events of TAG, or all events, in order.
+    """Print the events of TAG, or all tagged events, in order.
 
-    All events are in a stream of their own, where there is one; in Sekiban's tables those that their index knows, which
-    lags by moments.
+    All events are read from their own stream, if there is one. In Sekiban's tables they are read from an index,
+    which lags by moments.
     """
     listings, first = listings_of(store), _place(since)
     read_events = (
@@ -285,12 +315,12 @@ def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int |
 
 @tagged.command()
 @click.argument("group", required=False)
-@click.option("--groups", is_flag=True, help="List groups and how many tags each has, instead of tags.")
+@click.option("--groups", is_flag=True, help="List groups with their numbers of tags, instead of tags.")
 @on_tagged
 def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
     """Print the tags of GROUP, or all tags, with their numbers of events.
 
-    They are found by reading through their table; in Sekiban's tables an index knows those of a group.
+    The whole table of tags is read. In Sekiban's tables, the tags of a group are read from an index.
     """
     if groups and group is not None:
         raise click.UsageError("--groups lists all groups.")
@@ -311,7 +341,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
 @click.argument("name", metavar="TAG")
 @on_tagged
 def tag(store: TaggedStore, *, name: str) -> None:
-    """Print how many events TAG has, and the latest of them."""
+    """Print the number of events of TAG, and the latest of them."""
     listings = listings_of(store)
     latest = there(listings.latest(name), f"{name}: no event has this tag")
     (count,) = listings.counted([name])
@@ -328,9 +358,10 @@ def tag(store: TaggedStore, *, name: str) -> None:
 @SINCE
 @on_tagged
 def count(store: TaggedStore, *, since: str | None) -> None:
-    """Count events.
+    """Count tagged events.
 
-    As the stream of all events says, where there is one; in Sekiban's tables by walking the index of all events.
+    The count is that of the stream of all events, if there is one. In Sekiban's tables, the index of all events
+    is read.
     """
     with output.progress("counting") as tell:
         total = listings_of(store).count(
@@ -357,15 +388,20 @@ def _place(since: str | None) -> str | None:
 @tagged.command("import")
 @click.argument("source", metavar="FILE")
 @click.option(
-    "--skip", type=click.IntRange(min=0), default=0, help="Events that an earlier run has dealt with."
+    "--skip",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Skip this many events at the beginning of FILE, which "
+    "an earlier run has handled. The default is 0.",
 )
 @on_tagged_store
 def import_(store: OpenedStore, *, source: str, skip: int) -> None:
-    """Append a history from FILE, an event a line.
+    """Append the events of FILE, one JSON document a line.
 
-    The events are in order of time, as `read --json` prints them; FILE may be - for standard input.
+    The events are in the order of time, as `read --json` prints them. FILE may be - for standard input.
 
-    It is not atomic as a whole. Run it again after whatever ended it: events that are there already are passed over.
+    The events are not appended in one transaction. Run the command again after an interruption: events that are
+    stored already are skipped.
     """
     imported = Imported(read=skip)
 

@@ -302,7 +302,7 @@ def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None
         return each.parse(text, option.opts[0])
 
     # The stack knows its own.
-    help_ = f"{each.help}, where the tables are named."
+    help_ = f"{each.help}. It is used only if the tables are named."
     match each.kind:
         case Number(least=least, most=most):
             return named(default=each.default, type=click.IntRange(least, most), help=help_)
@@ -322,10 +322,27 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
     others = [each for each in declared().values() if each.option and each not in places]
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line, CDK and Lambda go by this name.
-        click.option("--region", default="", envvar="AWS_REGION", help="AWS region of the store."),
-        click.option("--endpoint", default="", envvar="EPOCHAL_ENDPOINT", help="Another AWS, by its URL."),
+        click.option(
+            "--region",
+            default="",
+            envvar="AWS_REGION",
+            help="AWS region of the store. The default is that of the AWS configuration.",
+        ),
+        click.option(
+            "--endpoint",
+            default="",
+            envvar="EPOCHAL_ENDPOINT",
+            help="URL of another AWS endpoint, such as an embedded one.",
+        ),
         *map(_option, reversed([*places, *others])),
-        click.option("--stack", default="", envvar="EPOCHAL_STACK", help="Stack that holds the tables."),
+        click.option(
+            "--stack",
+            default="",
+            envvar="EPOCHAL_STACK",
+            help="CloudFormation stack that holds the "
+            "tables. The default is what `epochal "
+            "local up` deployed here.",
+        ),
     ]
     for option in options:
         command = option(command)

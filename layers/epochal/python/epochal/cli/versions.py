@@ -23,7 +23,8 @@ UNTOLD = "untold"
 def versions(store: OpenedStore, *, category: str) -> None:
     """Count the events of CATEGORY by type and version.
 
-    All of them are read. An upcast from a version that is not stored is not needed. Pruned events do not count.
+    All events of the category are read, except for pruned ones. An upcast from a version that is not stored is
+    no longer needed.
     """
     found: Counter[tuple[str, str]] = Counter()
     with output.progress("reading") as tell:

@@ -27,17 +27,17 @@ LEAST: Final = 0.2
 @index.GROUPS
 @index.ALL_GROUPS
 @click.option(
-    "--every", type=Seconds(min=LEAST), default=2.0, show_default=True, help="Seconds between looks."
+    "--every", type=Seconds(min=LEAST), default=2.0, show_default=True, help="Seconds between two updates."
 )
 @FOR
 @on_store
 def watch(
     store: OpenedStore, *, groups: Sequence[str], all_groups: bool, every: float, seconds: float | None
 ) -> None:
-    """Show live how far the feed is, and reactions behind it.
+    """Show the progress of the feed and of reactions, live.
 
-    A look reads the entries of the index that each group is behind, and counts the events that it reads. Without a
-    terminal each look is a line for each partition and group.
+    Each update reads the index entries that groups are behind, and counts the events that they read. Without a
+    terminal, each update is a line for each partition and group.
     """
     named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
     snapshots = looks(store, named, every, seconds)

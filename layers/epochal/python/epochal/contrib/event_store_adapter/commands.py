@@ -31,10 +31,7 @@ T = TypeVar("T")
 
 @click.group()
 def aggregate() -> None:
-    """Aggregates: events with a snapshot.
-
-    Their tables are those of event-store-adapter's libraries.
-    """
+    """Append to and read aggregates: events with snapshots."""
 
 
 def _about_one(command: Callable[..., None]) -> Callable[..., None]:
@@ -58,11 +55,26 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 @_about_one
 @click.argument("event", required=False)
 @click.argument("data", required=False)
-@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
-@click.option("--at", "occurred_at", help="When it happened, ISO 8601; now, unless told.")
-@click.option("--snapshot", help="The state that the events lead to. The first append needs it.")
-@click.option("--expected", default="any", help="A version, a lock, any, no_stream or stream_exists.")
-@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@click.option(
+    "--events", "source", help="Events to append, in the form of the HTTP API: a JSON array, or JSON lines."
+)
+@click.option(
+    "--at", "occurred_at", help="Time at which the event happened, in ISO 8601. The default is now."
+)
+@click.option(
+    "--snapshot", help="State after the events, as JSON. The first append to an aggregate needs it."
+)
+@click.option(
+    "--expected",
+    default="any",
+    help="Expected state of the aggregate: a version, a lock, any, "
+    "no_stream or stream_exists. The default is any.",
+)
+@click.option(
+    "--key",
+    help="Idempotency key. A repeated call with the same key has no effect, and gets the answer "
+    "of the first.",
+)
 def append(
     store: AggregateStore,
     which: AggregateId,
@@ -75,9 +87,10 @@ def append(
     expected: str,
     key: str | None,
 ) -> None:
-    """Append to an aggregate: an EVENT with DATA, or --events.
+    """Append an EVENT with DATA to an aggregate, or those of --events.
 
-    It is one transaction. DATA, --snapshot and --events are JSON text, @file, or - for standard input.
+    All of them are appended in one transaction. DATA, --snapshot and --events are JSON text, @file, or - for
+    standard input.
     """
     if (event is None) == (source is None):
         raise click.UsageError("Give either EVENT (and DATA) or --events.")
@@ -101,7 +114,7 @@ def append(
 @aggregate.command()
 @_about_one
 def show(store: AggregateStore, which: AggregateId) -> None:
-    """Print an aggregate's snapshot, and the events after it."""
+    """Print the snapshot of an aggregate, and the events after it."""
     replayed = _there(which, store.replay(which))
     snapshot = replayed.snapshot
     view = {
@@ -124,8 +137,16 @@ def show(store: AggregateStore, which: AggregateId) -> None:
 
 @aggregate.command()
 @_about_one
-@click.option("--from", "start", type=click.IntRange(min=1), default=1, help="Number of the first event.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
+@click.option(
+    "--from",
+    "start",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Number of the first event to print. The default is 1.",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Print at most this many events. The default is all."
+)
 def events(store: AggregateStore, which: AggregateId, *, start: int, limit: int | None) -> None:
     """Print the events of an aggregate."""
     lock = _there(which, store.lock(which))

@@ -37,7 +37,7 @@ HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
 
 @click.group()
 def local() -> None:
-    """A project's stacks on this machine, on an embedded AWS."""
+    """Run the stacks of a project on an embedded AWS."""
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -53,22 +53,37 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
 
 
 @local.command()
-@click.option("--app", help="Command of the CDK application, run here.  [default: that of cdk.json]")
 @click.option(
-    "-c", "--context", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Context value for it."
+    "--app", help="Command that runs the CDK application, in this folder. The default is that of cdk.json."
+)
+@click.option(
+    "-c",
+    "--context",
+    multiple=True,
+    callback=_pairs,
+    metavar="NAME=VALUE",
+    help="Context value for the CDK application. May be repeated.",
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help=f"Where it listens.  [default: {ministack.DEFAULT_PORT} or a free one, or that of what was kept]",
+    help=f"Port that the embedded AWS listens on. The default is that of the kept data, otherwise "
+    f"{ministack.DEFAULT_PORT} or a free one.",
 )
-@click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
-@click.option("--watch", is_flag=True, help="Go on, and deploy again whenever files of the project change.")
+@click.option(
+    "--authorise/--no-authorise",
+    default=True,
+    show_default=True,
+    help="Enforce IAM permissions, as AWS does.",
+)
+@click.option(
+    "--watch", is_flag=True, help="Keep running, and deploy again whenever a file of the project changes."
+)
 @output.with_json
 def up(*, app: str | None, context: dict[str, str], port: int | None, authorise: bool, watch: bool) -> None:
-    """Start the embedded AWS and deploy this project to it.
+    """Start the embedded AWS, and deploy this project to it.
 
-    Run it again to deploy what has changed. What `down --keep` kept goes on.
+    Run the command again to deploy changes. Data that `down --keep` has kept is used again.
     """
     places = Places(Path.cwd()) if app else here()
     changed = changes(places.root) if watch else None
@@ -109,19 +124,19 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
 
 @local.command()
 @click.argument("name", default="")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines until interrupted.")
 @click.option(
     "--last",
     type=click.IntRange(0),
     default=200,
     show_default=True,
-    help="Begin with so many of the latest lines.",
+    help="Number of the latest lines to begin with.",
 )
 @output.with_json
 def logs(name: str, follow: bool, last: int) -> None:
-    """Print what functions have logged, or those with NAME in their names.
+    """Print the logs of functions, or of those with NAME in their names.
 
-    That is what they print, what they log, and the trace of what a handler raises.
+    Logs have what functions print and log, and the trace of each exception.
     """
     places = here()
     server = ministack.require(places)
@@ -148,15 +163,19 @@ def _print_logs(lines: Iterable[LogLine]) -> None:
 
 
 @local.command()
-@click.option("--store", help="Which store, where there are several.")
-@click.option("--unset", is_flag=True, help="Print what takes it back, whether anything is deployed or not.")
+@click.option("--store", help="Name of the store, if several are deployed.")
+@click.option(
+    "--unset",
+    is_flag=True,
+    help="Print commands that unset these variables, whether anything is deployed or not.",
+)
 @output.with_json
 def env(store: str | None, unset: bool) -> None:
-    """Print what points a shell at what is deployed.
+    """Print the variables that point a shell at the deployed store.
 
-    To use it: eval "$(epochal local env)"
+    To set them: eval "$(epochal local env)"
 
-    To take it back: eval "$(epochal local env --unset)"
+    To unset them: eval "$(epochal local env --unset)"
     """
     if unset:
         names = _pointing()
@@ -179,10 +198,10 @@ def _pointing() -> list[str]:
 
 
 @local.command()
-@click.option("--keep", is_flag=True, help="Keep what is in it: the next `up` goes on with it.")
+@click.option("--keep", is_flag=True, help="Keep the data, so that the next `up` continues with it.")
 @output.with_json
 def down(keep: bool) -> None:
-    """Stop the embedded AWS. Everything in it is gone, unless it is told to keep it."""
+    """Stop the embedded AWS, and delete its data unless --keep is given."""
     places = here()
     with output.progress("stopping") as tell:
         if keep and (deployment := deploy.current_if_any(places)):
@@ -196,7 +215,7 @@ def down(keep: bool) -> None:
 @local.command()
 @output.with_json
 def status() -> None:
-    """Print where the embedded AWS is and what is deployed to it."""
+    """Print the address of the embedded AWS, and its stacks."""
     places = here()
     _print(ministack.status(places), deploy.current_if_any(places))
 

@@ -53,16 +53,16 @@ LENGTH: Final = 40
     type=click.Choice(tuple(KINDS)),
     default="service",
     show_default=True,
-    help="A service with a stack, or a web service with FastAPI, Flask or Lambda.",
+    help="Kind of project: a service with a stack, or a web service with FastAPI, Flask or Lambda.",
 )
 @output.with_json
 def new(name: str, kind: str) -> None:
-    """Write a small, complete project into a new folder.
+    """Create a small, complete project in a new folder.
 
-    A service has rules, a reaction with a read model, a stack and tests. A web service has rules, HTTP operations, a
-    read model and tests.
+    A service has rules, a reaction with a read model, a stack and tests. A web service has rules, HTTP
+    operations, a read model and tests.
 
-    NAME is that of the folder and of the stack: lower-case letters, digits and hyphens.
+    NAME is the name of the folder and of the stack: lower-case letters, digits and hyphens.
     """
     folder = Path(name)
     if not NAME.fullmatch(name) or len(name) > LENGTH:

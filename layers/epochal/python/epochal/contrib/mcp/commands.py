@@ -13,9 +13,9 @@ from epochal.errors import InvalidInput
 @click.command()
 @pass_store
 def mcp(store: OpenedStore) -> None:
-    """Let an agent read the store, as an MCP server.
+    """Serve the store to agents, read-only, as an MCP server.
 
-    It speaks on standard input and output, and an agent's settings name the command. Nothing can be written through it.
+    The server uses standard input and output; the settings of an agent name this command.
     """
     try:
         from epochal.contrib.mcp.server import server  # noqa: PLC0415  an extra, that no other command needs

@@ -371,23 +371,37 @@ GATEWAY = "ApiUrl"
 
 @click.command()
 @click.option(
-    "--api", default="", envvar="EPOCHAL_API_URL", help="The HTTP API, where no stack tells its URL."
+    "--api",
+    default="",
+    envvar="EPOCHAL_API_URL",
+    help="URL of the HTTP API, if no stack has it as an output.",
 )
-@click.option("--token", default="", envvar="EPOCHAL_TOKEN", help="A token, where the API wants one.")
+@click.option("--token", default="", envvar="EPOCHAL_TOKEN", help="Token for the HTTP API, if it needs one.")
 @click.option(
     "--also",
     multiple=True,
     metavar="STACK",
-    help="A further stack, where it has no function.",
+    help="Another stack to check, if it has no function.",
 )
 @click.option(
-    "--only", multiple=True, metavar="WORD", help="Only checks with this in their names; may be repeated."
+    "--only", multiple=True, metavar="WORD", help="Run only checks whose names contain WORD. May be repeated."
 )
-@click.option("--skip", multiple=True, metavar="WORD", help="Not those with this; may be repeated.")
-@click.option("--sql", default="", metavar="URL", help="SQLAlchemy's URL of a database to swap a model in.")
-@click.option("--update", "updates", is_flag=True, help="Change a setting of a stack, and change it back.")
-@click.option("--report", metavar="PATH", help="Write the report to PATH.json, and as a page to PATH.md.")
-@click.option("--strict", is_flag=True, help="Fail as well where something could not be proven.")
+@click.option(
+    "--skip", multiple=True, metavar="WORD", help="Skip checks whose names contain WORD. May be repeated."
+)
+@click.option(
+    "--sql", default="", metavar="URL", help="SQLAlchemy URL of a database in which to swap a read model."
+)
+@click.option(
+    "--update",
+    "updates",
+    is_flag=True,
+    help="Change a setting of a stack during the checks, and change it back.",
+)
+@click.option("--report", metavar="PATH", help="Write the report to PATH.json and, as a page, to PATH.md.")
+@click.option(
+    "--strict", is_flag=True, help="Fail if a promise could not be checked, as well as if one is broken."
+)
 @inputs.YES
 @on_store
 def prove(
@@ -404,10 +418,10 @@ def prove(
     strict: bool,
     yes: bool,
 ) -> None:
-    """Try on a deployed stage what Epochal promises.
+    """Check on a deployed stage that Epochal keeps its promises.
 
-    It takes up to ten minutes and a few cents. It writes events of a category of its own, and removes what can be
-    removed. Reactions to all categories are given them too.
+    This takes up to ten minutes and costs a few cents. The checks write events of a category of their own, and
+    delete what can be deleted. Reactions to all categories get these events too.
     """
     index = store.deployment.settings.index_table
     cloudformation = store.client("cloudformation")

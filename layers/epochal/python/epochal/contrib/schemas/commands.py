@@ -22,18 +22,20 @@ from epochal.errors import InvalidInput
     metavar="[CATEGORY=]MODULE:NAME",
     multiple=True,
     required=True,
-    help="A codec of json_codec's, and the category that it is of; may be repeated.",
+    help="Codec made by json_codec, with the category of its streams. May be repeated.",
 )
 @click.option(
-    "--asyncapi", "as_asyncapi", is_flag=True, help="An AsyncAPI 3.0 document: channels and messages."
+    "--asyncapi", "as_asyncapi", is_flag=True, help="Print an AsyncAPI 3.0 document of channels and messages."
 )
 @click.option(
-    "--cloudevents", is_flag=True, help="With --asyncapi: as Publish sends events, not as the feed has them."
+    "--cloudevents",
+    is_flag=True,
+    help="With --asyncapi, describe events as `Publish` sends them, not as the feed has them.",
 )
-@click.option("--title", default="Events", show_default=True, help="Of the AsyncAPI document.")
+@click.option("--title", default="Events", show_default=True, help="Title of the AsyncAPI document.")
 @output.with_json
 def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title: str) -> None:
-    """Print the JSON Schemas of a codec's events.
+    """Print the JSON Schemas of the events of codecs.
 
     They are one document. No store is needed.
     """

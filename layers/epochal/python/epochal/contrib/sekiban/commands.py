@@ -57,7 +57,7 @@ for command in (append, query, event, read, tags, tag, count, import_):
 
 @click.group()
 def projections() -> None:
-    """States of projections, by version of their code."""
+    """List, read, store and delete states of projections."""
 
 
 def _states(store: OpenedStore) -> ProjectionStates:
@@ -78,19 +78,19 @@ _on_states = given(_states)
 @click.argument("name")
 @_on_states
 def list_(states: ProjectionStates, *, name: str) -> None:
-    """Print the versions of NAME that have a state."""
+    """List the versions of projection NAME that have a state."""
     output.stream(states.list(name), shapes.described, _line)
 
 
 @projections.command()
 @click.argument("name")
 @click.argument("version")
-@click.option("--output", "target", default="-", help="The file to write to; standard output, unless told.")
+@click.option("--output", "target", default="-", help="File to write to. The default is standard output.")
 @_on_states
 def get(states: ProjectionStates, *, name: str, version: str, target: str) -> None:
-    """Write the state of a VERSION of NAME to a file.
+    """Write the state of VERSION of projection NAME to a file.
 
-    To standard output, unless told; with --json what is known of it, too.
+    With --json, its numbers of bytes and events are printed as well.
     """
     state = there(states.find(name, version), f"{name} {version}: there is no such state")
     if output.as_json() and target == "-":
@@ -107,13 +107,19 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str) -> No
 @click.argument("name")
 @click.argument("version")
 @click.argument("source", metavar="FILE")
-@click.option("--processed", type=click.IntRange(min=0), required=True, help="How many events it has in it.")
-@click.option("--last", default="", help="Sortable id of the last of them.")
+@click.option(
+    "--processed",
+    type=click.IntRange(min=0),
+    required=True,
+    help="Number of events that the state has processed. Required.",
+)
+@click.option("--last", default="", help="Sortable id of the last event that the state has processed.")
 @_on_states
 def put(states: ProjectionStates, *, name: str, version: str, source: str, processed: int, last: str) -> None:
-    """Store FILE as the state of a VERSION of NAME.
+    """Store FILE as the state of VERSION of projection NAME.
 
-    It may be of whatever size, or - for standard input. Refused where the stored state has processed more events.
+    The file may have any size. FILE may be - for standard input. The command fails if the stored state has
+    processed more events.
     """
     if processed and not last:
         raise click.UsageError("--last is needed where there is a last event.")
@@ -134,19 +140,19 @@ def put(states: ProjectionStates, *, name: str, version: str, source: str, proce
 @click.argument("version")
 @_on_states
 def delete(states: ProjectionStates, *, name: str, version: str) -> None:
-    """Delete the state of a VERSION of NAME, if it is there."""
+    """Delete the state of VERSION of projection NAME, if there is one."""
     states.delete(name, version)
     output.document({"name": name, "version": version}, [f"{name} {version}: deleted"])
 
 
 @projections.command()
 @click.argument("name")
-@click.option("--remove", is_flag=True, help="Delete them.")
+@click.option("--remove", is_flag=True, help="Delete the objects that are printed.")
 @_on_states
 def orphans(states: ProjectionStates, *, name: str, remove: bool) -> None:
-    """Print the objects of NAME that no state refers to.
+    """List the objects of projection NAME that no state refers to.
 
-    Those younger than a day are left alone: a write that is under way may be about to name them.
+    Objects younger than a day are not listed, since a write in progress may be about to refer to them.
     """
     if not remove:
         output.stream(states.orphans(name), lambda key: {"key": key}, str)

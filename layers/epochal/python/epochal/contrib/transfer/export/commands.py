@@ -51,8 +51,12 @@ def _moment(_: click.Context, option: click.Parameter, text: str | None) -> int 
     return None if text is None else micros_of(parse_time(text, option.opts[0]))
 
 
-SINCE = click.option("--since", callback=_moment, help="Only what happened from then on: ISO 8601.")
-UNTIL = click.option("--until", callback=_moment, help="Only what happened before then.")
+SINCE = click.option(
+    "--since", callback=_moment, help="Include only events that happened at this ISO 8601 time or later."
+)
+UNTIL = click.option(
+    "--until", callback=_moment, help="Include only events that happened before this ISO 8601 time."
+)
 
 
 @click.command(name="export")
@@ -63,24 +67,38 @@ UNTIL = click.option("--until", callback=_moment, help="Only what happened befor
     type=click.Choice(("parquet", "ndjson", "csv")),
     default="parquet",
     show_default=True,
-    help="Of the files.",
+    help="Format of the files.",
 )
 @CATEGORIES
 @SINCE
 @UNTIL
-@click.option("--from", "start", help="Where in the feed to begin: a moment, or the beginning.")
-@click.option("--tables", is_flag=True, help="Read the tables of events, and not the feed.")
+@click.option(
+    "--from",
+    "start",
+    help="Place in the feed to begin at: an ISO 8601 time, or beginning, which is the default.",
+)
+@click.option(
+    "--tables", is_flag=True, help="Read events from the tables that store them, instead of the feed."
+)
 @click.option(
     "--from-export",
     "exports",
     multiple=True,
     metavar="TABLE=PLACE",
-    help="Read exports of tables: a folder or s3://bucket/prefix. Incremental ones follow it.",
+    help="Read a DynamoDB export of a table, in a folder or at s3://bucket/prefix. Repeat it for incremental "
+    "exports, in order.",
 )
 @click.option(
-    "--codec", default="", metavar="MODULE:NAME", help="A codec of json_codec's: its fields are columns, too."
+    "--codec",
+    default="",
+    metavar="MODULE:NAME",
+    help="Codec made by json_codec. The fields of its events become columns.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), help="Processes side by side; else 4 at most.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    help="Number of processes that export in parallel. The default is one for each core, at most 4.",
+)
 @on_store
 def export(
     store: OpenedStore,
@@ -98,7 +116,8 @@ def export(
 ) -> None:
     """Write the events of the feed to files in FOLDER.
 
-    All that are in the feed now, a row each. Run it again to go on after an interruption.
+    Each event is a row. The export ends at the events that are in the feed when it begins. Run the command again to
+    continue after an interruption.
     """
     if tables and exports:
         raise click.UsageError("Say --tables or --from-export.")
@@ -262,7 +281,7 @@ def _source(store: OpenedStore) -> str:
 @CATEGORIES
 @SINCE
 @UNTIL
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the result as CSV.")
 @click.pass_context
 @output.with_json
 def sql(
@@ -275,10 +294,10 @@ def sql(
     until: int | None,
     as_csv: bool,
 ) -> None:
-    """Answer a SELECT over the table events, by DuckDB.
+    """Run a SELECT over the table `events` in DuckDB.
 
-    PLACE is an export or a file of one. Without it the store is exported to a temporary folder first: --category,
-    --since and --until say how much of it.
+    PLACE is an export, or a file of one. Without PLACE, the store is exported to a temporary folder first, as
+    far as --category, --since and --until select.
     """
     if as_csv and output.as_json():
         raise click.UsageError("Print CSV or JSON.")

@@ -42,44 +42,79 @@ SHOWN: Final = 20
 @click.command(name="import")
 @click.argument("place")
 @click.option(
-    "--from", "kind", type=click.Choice([*KINDS]), help="What PLACE is, where its name does not tell."
+    "--from", "kind", type=click.Choice([*KINDS]), help="Kind of PLACE. The default is told by its name."
 )
-@click.option("--map", "text", default="", metavar="FIELD=COLUMN,…", help="Where the fields of an event are.")
-@click.option("--mapping", "file", default="", metavar="FILE", help="The same, as a TOML or JSON file.")
+@click.option(
+    "--map",
+    "text",
+    default="",
+    metavar="FIELD=COLUMN,…",
+    help="Columns that hold the fields of an event, separated by commas.",
+)
+@click.option(
+    "--mapping",
+    "file",
+    default="",
+    metavar="FILE",
+    help="TOML or JSON file with the mapping, instead of --map.",
+)
 @click.option(
     "--codec",
     "target",
     default="",
     metavar="MODULE:NAME",
-    help="Convert cells to the types of its events, and decode every event before it is written. It must not seal.",
+    help="Codec that converts cells to the types of its events, and decodes every event before it is written. It "
+    "must not seal.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Only tell what would be written, and its price. Needs no store."
-)
-@click.option("--verify", is_flag=True, help="Read all of it again at the end, and compare.")
-@click.option("--rejected", metavar="FILE", help="Write what does not fit to a file, a line of JSON each.")
-@click.option("--stop", is_flag=True, help="Stop at the first event that does not fit.")
-@click.option("--skip-bad-lines", is_flag=True, help="Leave out for good what does not tell its stream.")
-@click.option("--renumber", is_flag=True, help="Number events anew, where a source has gaps.")
-@click.option("--encode-names", is_flag=True, help="Write other characters of streams' names as ~XX.")
-@click.option(
-    "--delete-emptied", is_flag=True, help="Delete streams of which nothing is left at their source."
+    "--dry-run",
+    is_flag=True,
+    help="Print what would be written and its price, and write nothing. Needs no store.",
 )
 @click.option(
-    "--write-units", type=click.IntRange(min=1), default=None, help="Of the table, a second, at most."
+    "--verify", is_flag=True, help="Read the whole source again at the end, and compare it with the store."
+)
+@click.option(
+    "--rejected", metavar="FILE", help="Write rows that are rejected to this file, one JSON document a line."
+)
+@click.option("--stop", is_flag=True, help="Stop at the first row that is rejected.")
+@click.option(
+    "--skip-bad-lines",
+    is_flag=True,
+    help="Skip rows that do not name their stream, instead of stopping at them.",
+)
+@click.option("--renumber", is_flag=True, help="Number events anew if the source has gaps in its numbers.")
+@click.option(
+    "--encode-names", is_flag=True, help="Write characters that names of streams cannot have as ~XX."
+)
+@click.option(
+    "--delete-emptied", is_flag=True, help="Delete streams whose events are all gone from the source."
+)
+@click.option(
+    "--write-units",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Most write units that the import uses in a second. The default is no limit.",
 )
 @click.option(
     "--window",
     type=click.IntRange(min=1),
     default=WINDOW,
     show_default=True,
-    help="Events within which those of a stream go out together.",
+    help="Number of events that are read ahead, so that those of one stream are appended together.",
 )
 @click.option(
-    "--at-once", type=click.IntRange(1, 64), default=AT_ONCE, show_default=True, help="Streams side by side."
+    "--at-once",
+    type=click.IntRange(1, 64),
+    default=AT_ONCE,
+    show_default=True,
+    help="Number of streams that are written in parallel.",
 )
 @click.option(
-    "--workers", type=click.IntRange(1, 64), default=1, help="Processes that write; as --at-once at most."
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    help="Number of processes that write, at most as many as --at-once. The default is 1.",
 )
 @output.with_json
 @click.pass_obj
@@ -104,10 +139,10 @@ def import_(
     at_once: int,
     workers: int,
 ) -> None:
-    """Bring in a history from PLACE: a file, or another store.
+    """Import events from PLACE, a file or another store.
 
-    Events keep their times, ids, metadata, and order in their streams. Begin with --dry-run. Run it again after
-    whatever ended it: what is there already is compared, and passed over.
+    Events keep their times, ids, metadata and order within streams. Begin with --dry-run. Run the command again
+    after an interruption: events that are stored already are compared and skipped.
     """
     source, fields = source_of(kind or "", place), mapped(text, file)
     rows = source.rows(place, fields, closed=renumber, encoded=encode_names)
@@ -305,8 +340,10 @@ FROM: Final = (*STREAMS, *(layout.name for layout in layouts() if layout.plugin.
 
 @click.command(name="copy")
 @click.argument("streams", nargs=-1, metavar="[STREAM]...")
-@click.option("--category", "categories", multiple=True, help="All streams of it; may be repeated.")
-@click.option("--all", "everything", is_flag=True, help="All streams of the feed.")
+@click.option(
+    "--category", "categories", multiple=True, help="Copy all streams of this category. May be repeated."
+)
+@click.option("--all", "everything", is_flag=True, help="Copy all streams of the feed.")
 @click.option(
     "--from-layout", type=click.Choice(FROM), default=FROM[0], show_default=True, help="Layout to copy from."
 )
@@ -318,14 +355,22 @@ FROM: Final = (*STREAMS, *(layout.name for layout in layouts() if layout.plugin.
     help="Layout to copy to.",
 )
 @click.option(
-    "--to-stack", default="", help="Stack that holds the tables to copy to.  [default: the same store]"
+    "--to-stack", default="", help="Stack that holds the tables to copy to. The default is the same store."
 )
-@click.option("--snapshots-as", default="", help="Type of the unfold that a snapshot becomes.")
-@click.option("--again", is_flag=True, help="Visit every stream, also those that an earlier run has copied.")
 @click.option(
-    "--removals", is_flag=True, help="Prune and delete in copies, too, what was in their originals."
+    "--snapshots-as",
+    default="",
+    help="Type of the unfolds that snapshots of aggregates become. The default leaves snapshots out.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would be copied.")
+@click.option(
+    "--again", is_flag=True, help="Compare every stream again, including those that an earlier run copied."
+)
+@click.option(
+    "--removals",
+    is_flag=True,
+    help="Prune and delete events in copies that were pruned or deleted in their originals.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be copied, and copy nothing.")
 @on_store
 def copy(
     store: OpenedStore,
@@ -341,10 +386,10 @@ def copy(
     removals: bool,
     dry_run: bool,
 ) -> None:
-    """Copy streams to another layout or deployment, and compare.
+    """Copy streams to another layout or deployment, and compare them.
 
-    Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all.
-    Run it again to copy what has come since. Nothing is removed, but with --removals.
+    Copies have the names of their originals. Choose streams by STREAMS, by --category or by --all. Run the
+    command again to copy newer events. Events are removed from copies only with --removals.
     """
     if sum(map(bool, (streams, categories, everything))) != 1:
         raise click.UsageError("Name streams, or --category, or --all.")
