@@ -61,7 +61,7 @@ class ModelSnapshots:
             query: query that reads the model.
             names: names of the projections.
         """
-        head = self.streams.load(self._stream(query, names))
+        head = self.streams.load(self._stream(query, names), events=False)
         if head is None or not head.unfolds:
             return None
         unfold = head.unfolds[0]
