@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from aws_cdk import App, Duration, Stack
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sqs as sqs
 
-from epochal.cdk import EventStore, Reaction
+from epochal.cdk import EventStore, Network, Reaction
 from epochal.cdk.rules import BadSetting
 from epochal.cdk.sources import Sources
 from epochal.cdk.targets import TARGET
@@ -48,6 +49,7 @@ def valid(shop: EventStore, sources: Sources) -> dict[str, tuple[Make, dict[str,
         "Publish": (Publish, {**usual, "to": "https://shop.example/events"}),
         "Webhook": (Webhook, {"address": "https://shop.example/events"}),
         "Lake": (Lake, usual),
+        "Network": (Network, {"vpc": ec2.Vpc(stack, "Vpc")}),
         "SubjectKeys": (SubjectKeys, usual),
     }
 
@@ -153,6 +155,11 @@ WRONG: list[tuple[str, str, Any, str]] = [
             ("id_", 4, "must be text, not 4"),
         ]
     ),
+    ("Network", "vpc", "vpc-1", "must be an ec2.Vpc, or ec2.Vpc.from_lookup(…), not 'vpc-1'"),
+    ("Network", "vpc", None, "must be an ec2.Vpc, or ec2.Vpc.from_lookup(…), not None"),
+    ("Network", "subnets", "private", "must be an ec2.SubnetSelection, not 'private'"),
+    ("Network", "security_groups", "sg-1", "must be a list of ec2.SecurityGroup, not 'sg-1'"),
+    ("Network", "security_groups", ["sg-1"], "must be a list of ec2.SecurityGroup, not 'sg-1'"),
     ("EventStore", "scope", "Shop", "must be a stack, or a construct in it, not 'Shop'"),
     ("EventStore", "name", 4, "must be 3 to 26 lower-case letters, digits and hyphens, not 4"),
     ("EventStore", "preset", ["prod"], "must be one of dev, staging, prod, not ['prod']"),
@@ -210,3 +217,21 @@ def test_a_queue_is_no_scope_of_a_store() -> None:
     EventStore(sqs.Queue(stack, "Queue"), "Events", api=None, watch=False)  # any construct is one
     with pytest.raises(BadSetting, match=r"EventStore\.scope must be a stack"):
         EventStore(Path(), "Events")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"vpcs": None}, "Network.vpcs is no argument; did you mean vpc?"),
+        ({}, "Network.vpc must be given"),
+    ],
+)
+def test_a_network_refuses_unknown_arguments_and_a_missing_one(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        Network(**arguments)
+    assert str(refused.value).startswith(words)
+
+
+def test_what_a_network_takes_by_position_is_refused() -> None:
+    with pytest.raises(BadSetting, match="Network takes all arguments by name"):
+        Network(ec2.Vpc(Stack(App(), "Other"), "Vpc"))  # type: ignore[misc]

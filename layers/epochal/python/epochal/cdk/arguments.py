@@ -131,7 +131,8 @@ def _by_name(
     """Return the arguments that are given by position, by name."""
     names = [name for name, one in parameters.items() if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
     if len(positional) > len(names):
-        raise BadSetting(construct, f"takes {' and '.join(names)} by position, and all others by name")
+        by_position = f"{' and '.join(names)} by position, and all others" if names else "all arguments"
+        raise BadSetting(construct, f"takes {by_position} by name")
     return dict(zip(names, positional, strict=False))
 
 

@@ -20,9 +20,11 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from epochal.cdk.arguments import a_sequence, an_instance, an_object_with, checked_arguments
 from epochal.cdk.parts import iam_statements
 from epochal.cdk.parts.bytecode import has_bytecode
 from epochal.cdk.parts.limits import check_environment, check_layers, check_role_policy
+from epochal.cdk.rules import or_null
 from epochal.cdk.stages import Stage
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import layouts, own_settings
@@ -176,19 +178,37 @@ class Shared:
     outputs: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The VPC that a function runs in.
+    """The VPC that a function runs in."""
 
-    Attributes:
-        vpc: the VPC.
-        subnets: selection of the VPC's subnets; None for its private ones.
-        security_groups: security groups of the function; empty for a new one.
-    """
+    @checked_arguments(
+        "Network",
+        {
+            "vpc": an_object_with("vpc_id", "an ec2.Vpc, or ec2.Vpc.from_lookup(…)"),
+            "subnets": or_null(an_instance(ec2.SubnetSelection, "an ec2.SubnetSelection")),
+            "security_groups": a_sequence(
+                an_object_with("security_group_id", "a security group"), "ec2.SecurityGroup"
+            ),
+        },
+    )
+    def __init__(
+        self,
+        *,
+        vpc: ec2.IVpc,
+        subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+    ) -> None:
+        """Check the arguments, and keep them for the function.
 
-    vpc: ec2.IVpc
-    subnets: ec2.SubnetSelection | None = None
-    security_groups: Sequence[ec2.ISecurityGroup] = ()
+        Args:
+            vpc: the VPC.
+            subnets: selection of the VPC's subnets; None for its private ones.
+            security_groups: security groups of the function; empty for a new one.
+
+        Raises:
+            BadSetting: an argument breaks its rule.
+        """
+        self.vpc, self.subnets, self.security_groups = vpc, subnets, tuple(security_groups)
 
 
 class Function(Construct):
