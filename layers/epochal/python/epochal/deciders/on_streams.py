@@ -194,7 +194,7 @@ class Deciders(Generic[C, S, E]):
             with_result: whether `decide` returns a pair of a result and the events. The answer is then a pair of the
                 result and the outcome. For a repeat under a key, `decide` is called again on the state of the first
                 call, made from all events before it, only for its result. Not with `given` and a key together: the
-                states of projections at the first call are not kept.
+                states of projections at the first call are not kept. Make the result from the outcome's `events`.
             load: how the state is loaded: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
                 taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
                 another try, and is never stored on.
@@ -224,7 +224,10 @@ class Deciders(Generic[C, S, E]):
             raise InvalidInput("decide", "must be given with `given`, instead of a command")
         if given is not None and with_result and idempotency_key is not None:
             raise InvalidInput(
-                "with_result", "must not be combined with `given` and a key: leave one of them out"
+                "with_result",
+                "must not be combined with `given` and a key: a repeat could not make the result again, since the"
+                " states of projections at the first call are not kept. Leave it out, and make the result from the"
+                " `events` of the outcome, which a repeat has too; or leave out the key",
             )
         if idempotency_key is not None:
             check_access(self.access)
