@@ -41,7 +41,7 @@ VALUES: dict[str, tuple[Call, str]] = {
     "a number for an id": (lambda _: Event(type="E", causation_id=7), "causation_id: must be text, not int"),
     "a datetime without a time zone": (
         lambda _: Event(type="E", timestamp=datetime(2026, 1, 31)),  # noqa: DTZ001  that is the mistake
-        "timestamp: must be a datetime with a time zone",
+        "timestamp: must have a time zone",
     ),
     "a number for a time": (
         lambda _: Event(type="E", timestamp=17),

@@ -315,7 +315,7 @@ def test_twice_as_many_events_are_one_request_more() -> None:
         NOON,
         NOON.astimezone(),
         "2026-11-23T12:00:00Z",
-        "2026-11-23T12:00",
+        "2026-11-23T12:00Z",
         "2026-11-23 13:00:00+01:00",
         datetime.fromisoformat("2026-11-23T17:53:28+05:53:28"),
     ],

@@ -24,5 +24,5 @@ def test_a_datetime_is_stored_as_the_text_of_the_same_moment() -> None:
 
 @pytest.mark.parametrize("kind", [Event, Unfold])
 def test_a_datetime_without_a_time_zone_is_refused(kind: type[Event | Unfold]) -> None:
-    with pytest.raises(InvalidInput, match="timestamp: must be a datetime with a time zone"):
+    with pytest.raises(InvalidInput, match="timestamp: must have a time zone"):
         kind(type="Paid", timestamp=datetime.now(UTC).replace(tzinfo=None))

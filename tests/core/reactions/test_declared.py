@@ -49,8 +49,8 @@ def test_a_place_in_a_partition_is_one(start: Any) -> None:
 
 
 def test_the_error_names_the_partition_and_what_may_be_there() -> None:
-    with pytest.raises(InvalidInput, match=r"start\[30000\]: must be a Checkpoint.*, not 'x'"):
-        reaction(name="board", start={30_000: "x"})(handle)  # type: ignore[dict-item]
+    with pytest.raises(InvalidInput, match=r"start\[30000\]: must be beginning, tail, a Checkpoint .*; got 'x'"):
+        reaction(name="board", start={30_000: "x"})(handle)
 
 
 def test_places_that_there_are_may_be_named() -> None:

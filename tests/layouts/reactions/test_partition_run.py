@@ -89,8 +89,10 @@ def test_a_new_group_begins_at_a_moment_and_goes_on_from_its_checkpoint(by_parti
 
 
 def test_a_start_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"beginning, tail, at\(…\), or checkpoints by partition"):
-        World().reactor(start=datetime.now(UTC))
+    with pytest.raises(InvalidInput, match="start: must be beginning, tail, .* or a moment"):
+        World().reactor(start="now")
+    with pytest.raises(InvalidInput, match="start: a checkpoint is of one partition"):
+        World().reactor(start=Checkpoint(7))
 
 
 def test_a_group_that_begins_at_the_tail_keeps_to_the_tail_it_found_first() -> None:

@@ -34,7 +34,7 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Body, Claim, content_of
 from epochal.model.events import Event, Recorded, check_event
 from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_whole
-from epochal.model.moments import PER_SECOND, Ticks, format_ticks, parse_time, read_zoned_moment, time_or_now
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, parse_time, read_moment, time_or_now
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_FIRED, TIMER_SET, TIMERS, no_step
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
 from epochal.model.timers import Later
@@ -412,7 +412,9 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
     _check(event.type, record, f"{field}.data")
     if event.type != TIMER_SET:
         return
-    since = now if event.timestamp is None else parse_time(event.timestamp, f"{field}.timestamp")
+    if "due" in record:
+        read_moment(record["due"], f"{field}.data.due")
+    since = now if event.timestamp is None else read_moment(event.timestamp, f"{field}.timestamp")
     if _due(record, since) - now > _MAX_SECONDS * PER_SECOND:
         raise InvalidInput(f"{field}.data.due", f"must lie within {MAX_DAYS:,} days")
     tags = set(event.tags)
@@ -452,10 +454,7 @@ def _when(at: At) -> dict[str, object]:
         InvalidInput: the time has no zone, or is beyond the limits.
     """
     if not isinstance(at, timedelta):
-        try:
-            return {"due": format_ticks(read_zoned_moment(at, "at"))}
-        except OverflowError as error:
-            raise InvalidInput("at", "must lie in the years 1 to 9999 UTC") from error
+        return {"due": format_ticks(read_moment(at, "at"))}
     if not 0 <= at.total_seconds() <= _MAX_SECONDS:
         raise InvalidInput("at", f"must be 0 to {MAX_DAYS:,} days from now")
     seconds, rest = divmod(at, timedelta(seconds=1))

@@ -19,7 +19,7 @@ from epochal.http.sent_events import event_of
 from epochal.http.several import append_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import Event, Unfold
-from epochal.model.moments import parse_time
+from epochal.model.moments import read_moment
 from epochal.model.position_text import write_position
 from epochal.model.versions import Appended, ExpectedVersion, Position
 from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
@@ -227,7 +227,7 @@ def _event(kind: str, data: str | None, meta: str | None, timestamp: str | None)
     if "-" == data == meta:
         raise click.UsageError("Only one of DATA and --meta can be standard input.")
     if timestamp is not None:
-        parse_time(timestamp, "--at")
+        read_moment(timestamp, "--at")
     return Event(
         type=kind, data=inputs.body_of(data, "DATA"), meta=inputs.body_of(meta, "--meta"), timestamp=timestamp
     )

@@ -38,14 +38,14 @@ from epochal.feed.results import (
     StreamsPage,
 )
 from epochal.feed.span_reader import SpanReader, is_forward
-from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment, read_start
 from epochal.index.feed_walk import read_tail, read_tails
 from epochal.index.moments import find_moment
 from epochal.layout.categories import Categories
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_of, source_of
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.kinds import must_be, must_be_seconds, must_be_whole
+from epochal.model.kinds import must_be_seconds, must_be_whole
 from epochal.plugins import NATIVE
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
@@ -174,19 +174,17 @@ class FeedReader:
         Raises:
             InvalidInput: it is no place, or the partition is not on record and has no tail.
         """
-        if isinstance(start, Moment):
-            return self.driver.run(find_moment(self.table, partition, start.ticks))
-        if start == "beginning":
+        place = read_start(start)
+        if isinstance(place, Moment):
+            return self.driver.run(find_moment(self.table, partition, place.ticks))
+        if place == "beginning":
             return BEGINNING
-        if start == "tail":
+        if place == "tail":
             tail = self.driver.run(read_tail(self.table, partition))
             if tail is None:
                 raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
             return tail
-        must_be(
-            Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes, at(…), beginning or tail"
-        )
-        return start
+        return place
 
     def page(
         self,

@@ -14,7 +14,7 @@ from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_ID_BYTES
-from epochal.model.moments import parse_time
+from epochal.model.moments import read_moment
 
 
 class UnknownName(InvalidInput):
@@ -191,5 +191,5 @@ def time_of(node: Node) -> str:
         InvalidInput: the value is no such time.
     """
     text = node.text(64)
-    parse_time(text, node.name)
+    read_moment(text, node.name)
     return text

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
-from epochal.model.moments import Ticks, format_ticks, parse_time, read_moment, read_zoned_moment
+from epochal.model.moments import Ticks, format_ticks, read_moment
 from epochal.model.stream_names import StreamName
 from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, Key, number, text
@@ -214,10 +214,10 @@ def at(moment: datetime | str) -> Moment:
     index, all events that existed then were indexed at that time.
 
     Args:
-        moment: with a time zone, or ISO 8601 text, which is UTC where it has no offset.
+        moment: a datetime or ISO 8601 text, with a time zone.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: it is neither, or has no time zone.
     """
     return Moment(read_moment(moment, "at"))
 
@@ -230,14 +230,54 @@ text).
 
 def as_of_moment(as_of: AsOf) -> int | Moment:
     """Return a version as it is, and a moment as a `Moment`; raise `InvalidInput` for a time without a zone."""
-    return Moment(read_zoned_moment(as_of, "as_of")) if isinstance(as_of, datetime | str) else as_of
+    return Moment(read_moment(as_of, "as_of")) if isinstance(as_of, datetime | str) else as_of
 
 
-FeedStart = Checkpoint | Moment | Literal["beginning", "tail"]
-"""Where a reader of a partition begins."""
+FeedStart = Checkpoint | Moment | datetime | str
+"""Where a reader of a partition begins: a checkpoint, `beginning`, `tail`, or a moment.
+
+A moment is a datetime or ISO 8601 text, with a time zone."""
+
+FeedPlace = Checkpoint | Moment | Literal["beginning", "tail"]
+"""A starting point as `read_start` returns it."""
 
 
-def parse_place(text: str, field: str = "from") -> FeedStart:
+def read_start(start: object, field: str = "start") -> FeedPlace:
+    """Convert a starting point that somebody gives: times become a `Moment`, and the rest stays as it is.
+
+    No event is skipped that was appended or indexed at or after a moment, as long as no clock of a writer or indexer
+    is wrong by half a minute. Events of about the minute before come too.
+
+    A moment before the first event is the beginning; one after the last is the tail when reading begins. In a rebuilt
+    index, all events that existed then were indexed at that time.
+
+    Args:
+        start: a checkpoint, `beginning`, `tail`, or a moment: a datetime or ISO 8601 text, with a time zone.
+        field: name of the argument, for error messages.
+
+    Raises:
+        InvalidInput: it is none of these, or has no time zone.
+    """
+    match start:
+        case Checkpoint() | Moment():
+            return start
+        case "beginning":
+            return "beginning"
+        case "tail":
+            return "tail"
+        case datetime():
+            return Moment(read_moment(start, field))
+        case str() if _DAY.match(start):
+            return Moment(read_moment(start, field))
+        case _:
+            rule = (
+                "must be beginning, tail, a Checkpoint (parse_checkpoint makes one of text), or a moment:"
+                " a datetime or ISO 8601 text, with a time zone"
+            )
+            raise InvalidInput(field, f"{rule}; got {start!r:.64}")
+
+
+def parse_place(text: str, field: str = "from") -> FeedPlace:
     """Parse where to begin a feed: `beginning`, `tail`, a checkpoint, or an ISO 8601 moment.
 
     Raises `InvalidInput` naming `field`.
@@ -248,13 +288,13 @@ def parse_place(text: str, field: str = "from") -> FeedStart:
     if text == "tail":
         return "tail"
     if _DAY.match(text):
-        return Moment(parse_time(text, field))
+        return Moment(read_moment(text, field))
     if not _TEXT.fullmatch(text):
         rule = "must be a checkpoint (epoch@offset, or its integer), a moment, beginning or tail"
         raise InvalidInput(field, rule)
     return parse_checkpoint(text, field)
 
 
-def parse_places(text: str, field: str = "from") -> FeedPosition | FeedStart:
+def parse_places(text: str, field: str = "from") -> FeedPosition | FeedPlace:
     """Parse a position in the whole feed, or one starting point for every partition."""
     return parse_position(text, field) if ":" in text and "@" in text else parse_place(text, field)

@@ -27,6 +27,8 @@ END: Final = 315_537_897_600 * PER_SECOND
 """Ticks of the year 10000: the first that is no time."""
 
 _UNIX_EPOCH_TICKS: Final = 62_135_596_800 * PER_SECOND
+_EXAMPLE: Final = "2026-01-31T12:00:00Z"
+_RULE: Final = f"must be an ISO 8601 date and time, such as {_EXAMPLE}"
 _ISO: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
 )
@@ -38,31 +40,21 @@ def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
 
 
 def read_moment(moment: datetime | str, field: str) -> Ticks:
-    """Convert a datetime with a time zone, or ISO 8601 text (UTC without an offset), into ticks.
+    """Convert a time that somebody gives, a datetime or ISO 8601 text with a time zone, into ticks.
+
+    Digits below 100 ns are cut.
 
     Raises:
-        InvalidInput: `field` is neither.
+        InvalidInput: `field` is neither, has no time zone, or is outside the years 1 to 9999.
     """
     if not isinstance(moment, datetime):
-        return parse_time(moment, field)
-    if moment.tzinfo is None:
-        raise InvalidInput(field, "must be a datetime with a time zone, such as datetime.now(UTC)")
-    return Ticks((moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000))
-
-
-_ZONED: Final = re.compile(r"[tT ].*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
-
-
-def read_zoned_moment(moment: datetime | str, field: str) -> Ticks:
-    """Convert a datetime or ISO 8601 text into ticks; both must have a time zone.
-
-    Raises:
-        InvalidInput: `field` is neither, or has no time zone.
-    """
-    ticks = read_moment(moment, field)
-    if isinstance(moment, str) and not _ZONED.search(moment):
-        raise InvalidInput(field, "must have a time zone: 2026-06-01T09:00:00Z, or +02:00 at its end")
-    return ticks
+        must_be(str, moment, field, "a datetime, or ISO 8601 text")
+        return _parse(moment, field, zoned=True)
+    if moment.utcoffset() is None:
+        example = "datetime.now(UTC), or datetime(2026, 6, 1, 9, tzinfo=UTC)"
+        raise InvalidInput(field, f"must have a time zone, got {moment.isoformat(' ')}: write {example}")
+    ticks = (moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000)
+    return _in_range(ticks, field)
 
 
 def unix_seconds(ticks: Ticks) -> int:
@@ -83,31 +75,44 @@ _clock = lru_cache(maxsize=1_440)(lambda minute: f"{minute // 60:02d}:{minute % 
 
 
 def parse_time(text: str, field: str = "timestamp") -> Ticks:
-    """Parse ISO 8601 text into ticks; it is UTC without an offset, and digits below 100 ns are cut.
+    """Parse ISO 8601 text that is stored, or of another system, into ticks; it is UTC without an offset.
+
+    Digits below 100 ns are cut. Times that somebody gives are read with `read_moment`.
 
     Raises:
         InvalidInput: `field` is not an ISO 8601 date and time, or is outside the years 1 to 9999.
     """
     must_be(str, text, field, "ISO 8601 text")
+    return _parse(text, field, zoned=False)
+
+
+def time_or_now(text: str | None, now: str, field: str) -> str:
+    """Return a caller's time in its stored form, or `now` if the text is None; raises as `read_moment`."""
+    return now if text is None else format_ticks(read_moment(text, field))
+
+
+def _parse(text: str, field: str, *, zoned: bool) -> Ticks:
+    """Parse ISO 8601 text into ticks; with `zoned`, refuse text without an offset, which else is UTC."""
     match = _ISO.fullmatch(text)
     if match is None:
-        raise InvalidInput(field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z")
+        raise InvalidInput(field, f"{_RULE}, got {text[:40]!r}")
     day, clock, fraction, zone = match.groups()
     try:
         seconds = _whole_seconds(f"{day}T{clock}", zone)
     except (ValueError, OverflowError) as error:
+        raise InvalidInput(field, f"{_RULE}, got {text[:40]!r}") from error
+    if zoned and zone is None:
         raise InvalidInput(
-            field, "must be an ISO 8601 date and time, such as 2026-01-31T12:00:00Z"
-        ) from error
-    ticks = seconds * PER_SECOND + int((fraction or "").ljust(7, "0")[:7])
+            field, f"must have a time zone, got {text[:40]!r}: write {_EXAMPLE}, or +02:00 at its end"
+        )
+    return _in_range(seconds * PER_SECOND + int((fraction or "").ljust(7, "0")[:7]), field)
+
+
+def _in_range(ticks: int, field: str) -> Ticks:
+    """Return ticks of the years 1 to 9999; raise `InvalidInput` for others."""
     if not 0 <= ticks < END:
         raise InvalidInput(field, "must lie in the years 1 to 9999 UTC")
     return Ticks(ticks)
-
-
-def time_or_now(text: str | None, now: str, field: str) -> str:
-    """Return a caller's time in its stored form, or `now` if the text is None; raises as `parse_time`."""
-    return now if text is None else format_ticks(parse_time(text, field))
 
 
 @lru_cache(maxsize=256)

@@ -21,13 +21,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent, name_of
-from epochal.index.checkpoints import Checkpoint, FeedStart, Moment
+from epochal.index.checkpoints import Checkpoint, FeedStart, Moment, read_start
 from epochal.index.group_state import MAX_MEMBERS, Sharing
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_names
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
-Start = Literal["beginning", "tail"] | Moment | Mapping[int, FeedStart]
-"""Where a new group begins: at the first event ever, after the last one, at a moment (`at`), or at a given checkpoint
-in each named partition and at the beginning of the others.
+Start = Moment | datetime | str | Mapping[int, FeedStart]
+"""Where a new group begins: at the first event ever (`beginning`), after the last one (`tail`), or at a moment, which
+is a datetime or ISO 8601 text, with a time zone; or at a given checkpoint in each named partition, and at the beginning
+of the others.
 """
 
 
@@ -450,7 +452,8 @@ def reaction(
         types: types of events; None for all except those of timers, which must be named.
         only: further conditions on events; None for all.
         sources: layouts whose events are handled; None for all.
-        start: where a group without a checkpoint begins: `beginning`, `tail`, or a moment.
+        start: where a group without a checkpoint begins: `beginning`, `tail`, or a moment: a datetime or ISO 8601
+            text, with a time zone.
         max_events: largest number of events in a delivery, 1 or more.
         parallel: number of streams that a member handles at the same time.
         in_order: whether deliveries of a partition come one after another, in the order of the feed.
@@ -501,14 +504,13 @@ def check_sources(sources: Collection[str]) -> None:
 def check_start(start: object) -> None:
     """Raise `InvalidInput` unless a group can begin there: at a place, or at a place in each of some partitions."""
     if not isinstance(start, Mapping):
-        if not isinstance(start, Moment) and start not in ("beginning", "tail"):
-            raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
+        if isinstance(start, Checkpoint):
+            raise InvalidInput("start", f"a checkpoint is of one partition: write {{partition: {start!r}}}")
+        read_start(start)
         return
     for partition, place in start.items():
         must_be_whole(partition, "start")
-        if not isinstance(place, Checkpoint | Moment) and place not in ("beginning", "tail"):
-            rule = "must be a Checkpoint, as parse_checkpoint makes, at(…), beginning or tail"
-            raise InvalidInput(f"start[{partition}]", f"{rule}, not {place!r:.64}")
+        read_start(place, f"start[{partition}]")
 
 
 def _check_pattern(pattern: str) -> None:

@@ -25,7 +25,7 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_texts
-from epochal.model.moments import format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.moments import format_ticks, from_unix_nanoseconds, read_moment
 from epochal.model.stream_names import TIMERS, no_step
 from epochal.model.tag_answers import BackwardPage, Down, Rest, Seen, TaggedPage, Takes
 from epochal.model.tags import Query, Trail, check_tag, check_type, own_tags, parse_event_id
@@ -395,7 +395,7 @@ class TaggedStore(ABC):
             if getattr(event, name) is not None:
                 must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
         if event.timestamp is not None:
-            event = replace(event, timestamp=format_ticks(parse_time(event.timestamp, f"{field}.timestamp")))
+            event = replace(event, timestamp=format_ticks(read_moment(event.timestamp, f"{field}.timestamp")))
         if event.type in TIMERS:
             from epochal.scheduling import check_tagged  # noqa: PLC0415  few appends set a timer
 

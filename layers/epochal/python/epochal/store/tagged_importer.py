@@ -20,7 +20,7 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim, body_size
 from epochal.model.events import Event, Recorded
-from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, read_moment
 from epochal.model.stream_names import TIMER_SET
 from epochal.model.tag_answers import DatedEvent
 from epochal.model.tags import parse_place, place_of
@@ -173,7 +173,7 @@ class Importer(ABC):
             if each.event.id is None:
                 raise InvalidInput(f"{field}.id", "must be given: it tells what was imported before")
             event = self.store.checked(marked(each.event), field)
-            happened = parse_time(each.timestamp, f"{field}.timestamp")
+            happened = read_moment(each.timestamp, f"{field}.timestamp")
             chosen = self._place_of(each, event, happened, field)
             yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)
 

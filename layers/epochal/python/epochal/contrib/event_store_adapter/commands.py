@@ -21,7 +21,7 @@ from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.model import AggregateEvent, ExpectedLock, RecordedAggregateEvent
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.lazy_dataclasses import replace
-from epochal.model.moments import parse_time
+from epochal.model.moments import read_moment
 from epochal.model.quantities import quantity
 from epochal.model.versions import Expected
 from epochal.store.driver import Meter
@@ -163,7 +163,7 @@ def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEve
     """Make an event of a command's arguments; data left out is `null`."""
     content = inputs.body_of("null" if data is None else data, "DATA")
     if occurred_at is not None:
-        parse_time(occurred_at, "--at")
+        read_moment(occurred_at, "--at")
     return AggregateEvent(type=kind, data=content, occurred_at=occurred_at)
 
 

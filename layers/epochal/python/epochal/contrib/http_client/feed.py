@@ -12,11 +12,13 @@ from epochal.errors import CorruptData, MissingBody
 from epochal.feed.events import Fault, FeedEvent
 from epochal.feed.results import FeedItem, FeedPage, PartitionTail
 from epochal.index.checkpoints import (
+    FeedPlace,
     FeedPosition,
     FeedStart,
     Moment,
     parse_checkpoint,
     parse_position,
+    read_start,
 )
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
@@ -209,12 +211,12 @@ class HttpFeed:
         text = self._got("/feed/position", query).document["position"]
         return None if text is None else parse_position(text)
 
-    def _places(self, start: Mapping[int, FeedStart] | FeedStart) -> dict[int, FeedStart]:
+    def _places(self, start: Mapping[int, FeedStart] | FeedStart) -> dict[int, FeedPlace]:
         """Return where to begin in each partition; at its beginning where a position does not name it."""
         partitions = [one.partition for one in self.partitions()]
         if isinstance(start, Mapping):
-            return {partition: start.get(partition, "beginning") for partition in partitions}
-        return dict.fromkeys(partitions, start)
+            return {partition: read_start(start.get(partition, "beginning")) for partition in partitions}
+        return dict.fromkeys(partitions, read_start(start))
 
     def _page(
         self,
@@ -231,7 +233,7 @@ class HttpFeed:
         """Return a page of a partition, and the seconds after which the API wants to be asked again."""
         check_range(None, limit, direction)
         named = {
-            "from": start,
+            "from": None if start is None else read_start(start),
             "limit": None if limit == PAGE else limit,
             "direction": None if direction == "forward" else direction,
             "wait": wait or None,
@@ -291,7 +293,7 @@ class HttpFeed:
         )
 
 
-def _reached(places: Mapping[int, FeedStart]) -> FeedPosition:
+def _reached(places: Mapping[int, FeedPlace]) -> FeedPosition:
     """Return the position in the feed that the places are, as far as they are checkpoints."""
     return FeedPosition(
         {partition: place for partition, place in places.items() if not isinstance(place, str | Moment)}

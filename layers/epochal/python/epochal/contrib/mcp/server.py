@@ -38,7 +38,7 @@ from epochal.index.parking_causes import Cause
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Recorded
-from epochal.model.moments import format_ticks, parse_time
+from epochal.model.moments import format_ticks, parse_time, read_moment
 from epochal.model.opaque_text import is_readable, without_opaque_strings
 from epochal.model.plain_json import holds_seal
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
@@ -298,7 +298,7 @@ class Tools:
     ) -> dict[str, Any]:
         """Search the latest events of every partition, newest first in each. Sealed bodies are not looked into."""
         first, last = (
-            parse_time(each, name) if each else None for name, each in (("since", since), ("until", until))
+            read_moment(each, name) if each else None for name, each in (("since", since), ("until", until))
         )
 
         def wanted(event: FeedEvent) -> bool:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
 
@@ -149,7 +150,7 @@ class Process(Composite):
     version: int = 1
     before: Process | None = None
     sources: frozenset[str] = field(default_factory=lambda: frozenset(layout_names()))
-    start: Literal["beginning", "tail"] | Moment = "beginning"
+    start: Moment | datetime | str = "beginning"
     members: int = 1
     attempts: int = 5
 
@@ -496,7 +497,7 @@ def process(
     version: int = 1,
     before: ProcessLike | None = None,
     sources: Collection[str] | None = None,
-    start: Literal["beginning", "tail"] | Moment = "beginning",
+    start: Moment | datetime | str = "beginning",
     members: int = 1,
     attempts: int = 5,
 ) -> Callable[[type[R]], type[R]]:

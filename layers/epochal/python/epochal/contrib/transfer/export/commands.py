@@ -32,7 +32,7 @@ from epochal.index.checkpoints import FeedStart, parse_place
 from epochal.layout.source import Source
 from epochal.layout.tables import every_table
 from epochal.lazy_dataclasses import replace
-from epochal.model.moments import parse_time
+from epochal.model.moments import read_moment
 from epochal.model.quantities import quantity
 from epochal.plan.tables import TableSpec
 
@@ -48,7 +48,7 @@ WIDEST: Final = 60
 
 def _moment(_: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Parse the ISO 8601 time of an option to microseconds since 1970."""
-    return None if text is None else micros_of(parse_time(text, option.opts[0]))
+    return None if text is None else micros_of(read_moment(text, option.opts[0]))
 
 
 SINCE = click.option(
