@@ -940,7 +940,7 @@ export interface components {
             meta?: unknown;
             /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
-            /** @description Time at which it happened, in ISO 8601, with a precision of 100 ns. UTC unless it has an offset. */
+            /** @description Time at which it happened, in ISO 8601, with a precision of 100 ns. It has an offset, or Z for UTC. */
             timestamp?: string;
             /** @description Id of the conversation that the event belongs to. */
             correlationId?: string;
@@ -966,7 +966,7 @@ export interface components {
             meta?: unknown;
             /** @description Metadata in base64, if it is not JSON. */
             meta64?: string;
-            /** @description Time at which it happened, in ISO 8601, with a precision of 100 ns. UTC unless it has an offset. */
+            /** @description Time at which it happened, in ISO 8601, with a precision of 100 ns. It has an offset, or Z for UTC. */
             timestamp?: string;
         };
         NewestPage: {

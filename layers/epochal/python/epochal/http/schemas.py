@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 10_000
 _DAY: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?([.,]\d+)?"
 _ZONE: Final = r"([Zz]|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"
-MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}?"
+MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}"
 
 
 def ref(name: str) -> Schema:

@@ -95,7 +95,7 @@ def _sent(name: str, more: dict[str, schemas.Schema]) -> Component:
             "meta": {"description": "Metadata: any JSON."},
             "meta64": schemas.base64("Metadata in base64, if it is not JSON."),
             "timestamp": schemas.moment(
-                "Time at which it happened, in ISO 8601, with a precision of 100 ns. UTC unless it has an offset."
+                "Time at which it happened, in ISO 8601, with a precision of 100 ns. It has an offset, or Z for UTC."
             ),
             **more,
         },
