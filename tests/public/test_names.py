@@ -15,7 +15,7 @@ PUBLIC = {
     "NO_STREAM", "Selector", "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
     "metadata", "new_key", "open_feed", "open_read_models", "open_streams",
-    "at", "open_tagged_events", "projection", "reaction", "upcast",
+    "open_tagged_events", "projection", "reaction", "upcast",
     "Decided", "Projection", "Streams", "after", "cancel", "later",
     "Contended", "InvalidInput", "Place", "Token", "Unavailable", "parse_token",
 }  # fmt: skip

@@ -84,12 +84,10 @@ def test_keywords_that_a_typed_dictionary_names_are_followed(tmp_path: Path) -> 
 
 
 def test_imports_of_examples_are_read_however_they_are_written() -> None:
-    code = (
-        "from epochal import Event, at as moment\nfrom epochal.cdk import (\n    Reaction,\n    Store,\n)\n"
-    )
+    code = "from epochal import Event, after as within\nfrom epochal.cdk import (\n    Reaction,\n    Store,\n)\n"
     assert list(library_names.imports_of(code)) == [
         "epochal.Event",
-        "epochal.at",
+        "epochal.after",
         "epochal.cdk.Reaction",
         "epochal.cdk.Store",
     ]

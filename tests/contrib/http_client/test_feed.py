@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from epochal import Event, at
+from epochal import Event
 from epochal.contrib.http_client.feed import NOWHERE, POLL_SECONDS
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import Checkpoint, FeedPosition
@@ -66,7 +66,7 @@ def test_one_may_begin_at_the_tail_or_at_a_moment(memory: MemoryApi) -> None:
     append(memory, *NAMES)
     feed = memory.streams.feed
     assert [*feed.read(start="tail")] == []
-    everything = [item for batch in feed.read(start=at("2020-01-01T00:00:00Z")) for item in batch.items]
+    everything = [item for batch in feed.read(start="2020-01-01T00:00:00Z") for item in batch.items]
     assert len(everything) == len(NAMES)
     (partition, *_) = feed.partitions()
     backward = feed.page(partition.partition, direction="backward", data=True)

@@ -14,10 +14,10 @@ from epochal.index.checkpoints import (
     BEGINNING,
     Checkpoint,
     Moment,
-    at,
     calf_key,
     epoch_stream,
     parse_place,
+    read_start,
     tip_key,
 )
 from epochal.index.entries import closing_entry, write_entry
@@ -87,27 +87,27 @@ def test_every_moment_begins_at_the_first_entry_that_may_be_of_it(entries: int) 
 
 def test_a_moment_before_the_first_event_is_the_beginning_and_one_after_the_last_is_the_tail() -> None:
     feeds = indexed([0.0, 1.0, 2.0, 3.0, 4.0], entries=2)
-    assert feeds.reader().place(0, at(NOON - timedelta(days=900))) == BEGINNING
-    assert feeds.reader().place(0, at(NOON + timedelta(days=900))) == feeds.driver.run(tail("index", 0, 0))
+    assert feeds.reader().place(0, NOON - timedelta(days=900)) == BEGINNING
+    assert feeds.reader().place(0, NOON + timedelta(days=900)) == feeds.driver.run(tail("index", 0, 0))
     assert begun(feeds, 9e6) == []
 
 
 def test_at_a_moment_in_the_future_a_reader_waits_for_what_comes() -> None:
     feeds = indexed([0.0], entries=2)
     feeds.clock.at_sleep = lambda: feeds.indexer().index([record(1, head("A", 2, "T1"))])
-    page = feeds.reader().page(0, start=at(NOON + timedelta(days=900)), wait=5.0)
+    page = feeds.reader().page(0, start=NOON + timedelta(days=900), wait=5.0)
     assert [item.index for item in page.items] == [1]
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3], ids="epochs of {} entries".format)
 def test_the_epoch_that_follows_a_closed_one_is_begun_though_it_is_empty(entries: int) -> None:
     feeds = indexed([0.0] * entries, entries=entries)
-    assert feeds.reader().place(0, at(NOON + timedelta(days=1))) == Checkpoint.of(1, 0)
+    assert feeds.reader().place(0, NOON + timedelta(days=1)) == Checkpoint.of(1, 0)
 
 
 def test_an_index_without_entries_and_a_partition_that_is_not_there_begin_at_the_beginning() -> None:
     feeds = indexed([])
-    assert feeds.reader().place(0, at(NOON)) == feeds.reader().place(7, at(NOON)) == BEGINNING
+    assert feeds.reader().place(0, NOON) == feeds.reader().place(7, NOON) == BEGINNING
 
 
 def test_each_partition_has_its_own_place_of_a_moment() -> None:
@@ -321,19 +321,19 @@ def test_twice_as_many_events_are_one_request_more() -> None:
     ],
 )
 def test_a_moment_is_a_time_with_a_zone_or_iso_8601(said: datetime | str) -> None:
-    assert at(said) == Moment(parse_time("2026-11-23T12:00:00Z"))
-    assert str(at(said)) == "2026-11-23T12:00:00.0000000+00:00"
+    assert read_start(said) == Moment(parse_time("2026-11-23T12:00:00Z"))
+    assert str(read_start(said)) == "2026-11-23T12:00:00.0000000+00:00"
 
 
 @pytest.mark.parametrize("said", [datetime(2026, 11, 23), "today", "2026", 17, None])  # noqa: DTZ001
 def test_anything_else_is_refused_by_name(said: object) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        at(said)  # type: ignore[arg-type]
-    assert refusal.value.field == "at"
+        read_start(said)
+    assert refusal.value.field == "start"
 
 
 def test_a_place_is_read_from_text() -> None:
-    assert parse_place("2026-11-23T12:00:00Z") == at(NOON)
+    assert parse_place("2026-11-23T12:00:00Z") == read_start(NOON)
     assert parse_place("2026") == Checkpoint(2026)
     assert parse_place("3@7") == Checkpoint.of(3, 7)
     assert (parse_place("beginning"), parse_place("tail")) == ("beginning", "tail")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal import Delivery, at, reaction
+from epochal import Delivery, reaction
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import BEGINNING, parse_checkpoint
 
@@ -49,12 +49,14 @@ def test_a_place_in_a_partition_is_one(start: Any) -> None:
 
 
 def test_the_error_names_the_partition_and_what_may_be_there() -> None:
-    with pytest.raises(InvalidInput, match=r"start\[30000\]: must be beginning, tail, a Checkpoint .*; got 'x'"):
+    with pytest.raises(
+        InvalidInput, match=r"start\[30000\]: must be beginning, tail, a Checkpoint .*; got 'x'"
+    ):
         reaction(name="board", start={30_000: "x"})(handle)
 
 
 def test_places_that_there_are_may_be_named() -> None:
-    start = {0: BEGINNING, 1: parse_checkpoint("0@2"), 2: at(datetime(2026, 1, 1, tzinfo=UTC))}
+    start = {0: BEGINNING, 1: parse_checkpoint("0@2"), 2: datetime(2026, 1, 1, tzinfo=UTC)}
     for places in (start, {0: "tail", 1: "beginning"}, {}):
         assert reaction(name="board", start=places)(handle).start == places  # type: ignore[arg-type]
 

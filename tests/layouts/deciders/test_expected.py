@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 
-from epochal import NO_STREAM, STREAM_EXISTS, AtVersion, Event, at
+from epochal import NO_STREAM, STREAM_EXISTS, AtVersion, Event
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale
@@ -155,12 +155,12 @@ def test_the_state_as_of_a_moment_is_that_of_the_events_up_to_the_last_that_had_
         encoded = CODEC.encode(add(number)(deciders.query("Tally-1", lambda state: state))[0])
         streams.append("Tally-1", [Event(type=encoded.type, data=encoded.data, timestamp=day)])
 
-    found = [deciders.query("Tally-1", total, as_of=at(day)) for day in DAYS]
+    found = [deciders.query("Tally-1", total, as_of=day) for day in DAYS]
     assert found == [1, 3, 6, 10]
-    assert deciders.query("Tally-1", total, as_of=at("2026-11-03T11:59:59Z")) == 3
-    assert deciders.query("Tally-1", total, as_of=at("2026-10-31T00:00:00Z")) == 0
-    assert deciders.query("Tally-1", total, as_of=at("2027-01-01T00:00:00Z")) == 10
-    assert deciders.query("Tally-2", total, as_of=at(DAYS[0])) == 0
+    assert deciders.query("Tally-1", total, as_of="2026-11-03T11:59:59Z") == 3
+    assert deciders.query("Tally-1", total, as_of="2026-10-31T00:00:00Z") == 0
+    assert deciders.query("Tally-1", total, as_of="2027-01-01T00:00:00Z") == 10
+    assert deciders.query("Tally-2", total, as_of=DAYS[0]) == 0
     assert [deciders.query("Tally-1", total, as_of=day) for day in DAYS] == found
     assert [deciders.query("Tally-1", total, as_of=datetime.fromisoformat(day)) for day in DAYS] == found
     for naive in (DAYS[0].removesuffix("Z"), datetime.fromisoformat(DAYS[0]).replace(tzinfo=None)):

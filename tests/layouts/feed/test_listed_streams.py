@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed.results import ListedStream
-from epochal.index.checkpoints import BEGINNING, at, parse_places
+from epochal.index.checkpoints import BEGINNING, parse_places
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.store.reading import Direction
@@ -86,7 +86,7 @@ def test_streams_are_listed_since_a_moment() -> None:
     for k in range(20):
         now[0] = 1000.0 * k
         indexer.index([record(k, head(f"A-{k}", 1, "Opened"))])
-    page = feeds.reader().streams(start=at("1970-01-01T04:10:00Z"))
+    page = feeds.reader().streams(start="1970-01-01T04:10:00Z")
     assert [each.stream for each in page.streams] == [f"A-{k}" for k in range(15, 20)]
     assert [each.created[:19] for each in page.streams][:1] == ["1970-01-01T04:10:00"]
     assert page.at_end

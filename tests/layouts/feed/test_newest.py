@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
-from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, at, is_tip, parse_position
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, is_tip, parse_position
 from epochal.index.epochs import EpochLimits
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event
@@ -234,9 +234,9 @@ def test_an_empty_feed_has_no_newest_and_a_limit_below_one_is_refused() -> None:
 
 def test_backward_from_a_moment_comes_what_is_before_it() -> None:
     feeds, order = several(3)
-    page = feeds.reader().page(0, direction="backward", start=at("2500-01-01T00:00Z"), limit=1_000)
+    page = feeds.reader().page(0, direction="backward", start="2500-01-01T00:00Z", limit=1_000)
     assert where(page.items) == everything(feeds)[::-1]
-    assert where(feeds.reader().page(0, direction="backward", start=at("1960-01-01T00:00Z")).items) == []
+    assert where(feeds.reader().page(0, direction="backward", start="1960-01-01T00:00Z").items) == []
     assert order
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.index.checkpoints import Checkpoint, at
+from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
@@ -78,7 +78,7 @@ def test_a_new_group_begins_at_a_moment_and_goes_on_from_its_checkpoint(by_parti
     world = World(feeds=Feeds(now=lambda: int(now[0] * 1e9)))
     for now[0] in (1_000.0, 2_000.0, 3_000.0):
         world.append("A-1")
-    moment = at(datetime.fromtimestamp(2_000, UTC))
+    moment = datetime.fromtimestamp(2_000, UTC)
     start = {0: moment} if by_partition else moment
     world.reactor(start=start).run(0, seconds=60)
     world.append("A-1")

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from epochal.errors import Unavailable as Unavailable
     from epochal.feed.events import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
-    from epochal.index.checkpoints import at as at
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
@@ -77,7 +76,6 @@ _NAMES = {
     ),
     "feed.events": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
-    "index.checkpoints": ("at",),
     "model.events": ("Event", "Recorded", "Unfold"),
     "model.tags": ("Query", "QueryItem"),
     "model.versions": (

@@ -10,8 +10,9 @@ import click
 from epochal.cli import output
 from epochal.cli.target import existing, on_streams
 from epochal.errors import StreamDeleted
-from epochal.index.checkpoints import at
+from epochal.index.checkpoints import Moment
 from epochal.model.events import Recorded
+from epochal.model.moments import read_moment
 from epochal.store.reading import Selection
 from epochal.store.streams import Streams
 
@@ -62,7 +63,9 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
 
     This takes one request. As of an earlier version or time, the events up to there are read.
     """
-    then = None if as_of is None else int(as_of) if as_of.isdecimal() else at(as_of)
+    then = (
+        None if as_of is None else int(as_of) if as_of.isdecimal() else Moment(read_moment(as_of, "--as-of"))
+    )
     loaded = existing(streams, stream, as_of=then)
     rows: list[tuple[str, object]] = [
         ("stream", loaded.stream),

@@ -2,7 +2,7 @@
 
 The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's DynamoStore
 architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next one. Checkpoints of
-one partition are ordered as integers. A reader may also begin at a moment: `at(moment)`.
+one partition are ordered as integers. A reader may also begin at a moment.
 """
 
 from __future__ import annotations
@@ -204,28 +204,8 @@ class Moment:
         return format_ticks(self.ticks)
 
 
-def at(moment: datetime | str) -> Moment:
-    """Return a starting point for reading a feed: the events from this moment on.
-
-    No event is skipped that was appended or indexed at or after the moment, as long as no clock of a writer or indexer
-    is wrong by half a minute. Events of about the minute before come too.
-
-    A moment before the first event is the beginning; one after the last is the tail when reading begins. In a rebuilt
-    index, all events that existed then were indexed at that time.
-
-    Args:
-        moment: a datetime or ISO 8601 text, with a time zone.
-
-    Raises:
-        InvalidInput: it is neither, or has no time zone.
-    """
-    return Moment(read_moment(moment, "at"))
-
-
 AsOf = int | Moment | datetime | str
-"""The state to load: that of a version of a stream, or of a moment (`at(…)`, a datetime with a time zone, or ISO 8601
-text).
-"""
+"""The state to load: that of a version of a stream, or of a moment (a datetime or ISO 8601 text, with a time zone)."""
 
 
 def as_of_moment(as_of: AsOf) -> int | Moment:
