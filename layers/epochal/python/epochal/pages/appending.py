@@ -8,7 +8,8 @@
     refused               the page that refused the write comes back, and `evidence` judges it
       ├ Applied                         appended: by this call, or by another under the same key or with the same ids
       ├ Unknowable                      undetermined
-      └ NotApplied                      a conflict; or, if any version is accepted, a retry on the last page
+      └ NotApplied                      a conflict; or, if any version is accepted, a retry on the last page, from the
+                                        second refusal on after a pause (`giving_way`)
 
 The condition of an extension names the exact state of the page. The condition of a new page names only its place. So
 the page before it must have been read, or its token made from a page of this stream: any other token may be forged, or
@@ -47,6 +48,7 @@ from epochal.pages.evidence import (
     is_pruned,
     was_applied,
 )
+from epochal.pages.giving_way import pause_after
 from epochal.pages.items import Page
 from epochal.pages.reading import load_head
 from epochal.pages.writes import ANYWHERE, Planned, place_of
@@ -84,11 +86,20 @@ def append(
         if not accepts(expected, head):
             return conflict_at(head)
         known = head
+    refusals = 0
     while True:
         outcome = yield from append_on(table, batch, known, repeatable=expected in ANYWHERE)
         if not isinstance(outcome, Conflict):
             return outcome
-        head = refusing_head(outcome)
+        head, refusals = refusing_head(outcome), refusals + 1
+        pause = pause_after(refusals) if accepts(expected, head) else None
+        if pause is not None:
+            yield pause
+            since, head = version_of(head), (yield from load_head(table, batch.stream))
+            ended = yield from _earlier_by_ids(batch, head, since, anywhere=expected in ANYWHERE)
+            if ended is not None:
+                return ended
+            outcome = conflict_at(head)
         if not accepts(expected, head):
             return outcome
         known = head
@@ -107,11 +118,20 @@ def append_on(table: str, batch: Packed, known: Known[Page], *, repeatable: bool
     head = yield from head_from(table, batch.stream, refused.page)
     since = version_of(known)
     outcome = yield from outcome_after_refusal(batch, head, since, refused, repeatable=repeatable)
-    if outcome is None and batch.ids:
-        from epochal.pages import identified  # noqa: PLC0415  likewise
-
-        outcome = yield from identified.earlier_outcome(batch, head, since, anywhere=repeatable)
+    if outcome is None:
+        outcome = yield from _earlier_by_ids(batch, head, since, anywhere=repeatable)
     return conflict_at(head) if outcome is None else outcome
+
+
+def _earlier_by_ids(
+    batch: Packed, head: Page | None, since: int, *, anywhere: bool
+) -> Steps[Appended | Undetermined | None]:
+    """Look for an earlier append of the batch's ids from index `since` on; None if it has no ids, or there is none."""
+    if not batch.ids:
+        return None
+    from epochal.pages import identified  # noqa: PLC0415  a function starts without it
+
+    return (yield from identified.earlier_outcome(batch, head, since, anywhere=anywhere))
 
 
 def outcome_after_refusal(

@@ -18,6 +18,7 @@ These are built on:
     unopened           holds the head of a stream, whose bodies are decoded when a caller asks for them
     encoding           encodes events and unfolds for storage, and decodes them
     seals              signs tokens, so that one from outside can begin a page without a read
+    any_version        appends that expect no version, one after another in a process
     queueing           lets callers of one process that write to the same stream take turns
     backing_off        pauses of a writer that was refused, so that others can finish
     driver             performs operations with retries, and remembers writes whose outcome is unknown

@@ -37,6 +37,7 @@ from epochal.model.moments import format_ticks, from_unix_nanoseconds, unix_seco
 from epochal.model.stream_names import TIMERS, no_step, stream_name
 from epochal.model.versions import (
     ANY,
+    STREAM_EXISTS,
     Appended,
     Capacity,
     Conflict,
@@ -231,6 +232,10 @@ class Streams:
 
             refused = max(refused, count_refusals(self.driver, self.table, stream))
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
+        if expected is ANY or expected is STREAM_EXISTS:
+            from epochal.store import any_version  # noqa: PLC0415  most writers expect a version
+
+            return any_version.append_in_turn(self, batch, expected, idempotency_key)
         steps = self.layout.append(self.table, batch, expected, idempotency_key)
         since = self.driver.clock()
         outcome, capacity = self.driver.measured(steps)

@@ -1,0 +1,282 @@
+"""Appends at any version to one stream: those of one process take turns, those of several give way to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from uuid import NAMESPACE_OID, uuid5
+
+import pytest
+
+from epochal.aio.stores import AsyncStreams
+from epochal.contrib.equinox import memory_tips
+from epochal.errors import ConflictError, InvalidInput, StreamDeleted
+from epochal.model.events import Event, Unfold
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
+from epochal.plan.ops import Op, Put, Refusal, Reply, Update
+from epochal.store import queueing
+from epochal.store.driver import Driver, Meter
+from epochal.store.streams import Streams
+from epochal.testing.stores import memory_deployment, memory_streams, pause
+
+S = "Sensor-1"
+WRITERS, EACH = 6, 10
+SOON = 20.0
+
+
+def event(data: bytes = b"1", name: str | None = None) -> Event:
+    """An event; if it has a name, its id is made of that."""
+    return Event(type="Measured", data=data, id=None if name is None else str(uuid5(NAMESPACE_OID, name)))
+
+
+@dataclass(eq=False)
+class World:
+    """Stores in memory whose requests take a millisecond; refusals and requests are counted.
+
+    Attributes:
+        faster: what another process does just before a write.
+        waited: seconds of pauses.
+    """
+
+    requests: int = 0
+    refusals: int = 0
+    faster: Callable[[], object] | None = None
+    waited: list[float] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.plain = memory_deployment()
+
+    def execute(self, op: Op) -> Reply:
+        pause(0.001)
+        if isinstance(op, Put | Update) and self.faster is not None:
+            self.faster()
+        reply = self.plain.driver.execute(op)
+        with self.lock:
+            self.requests += 1
+            self.refusals += isinstance(reply, Refusal)
+        return reply
+
+    @property
+    def streams(self) -> Streams:
+        driver = Driver(execute=self.execute, meter=Meter(), sleep=self.waited.append)
+        return replace(self.plain, driver=driver).streams
+
+    def stored(self) -> list[object]:
+        return [event.data for event in self.plain.streams.read(S)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(autouse=True)
+def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+    yield
+    assert not queueing._QUEUES, "a queue is left behind"  # noqa: SLF001  it shows nowhere else
+
+
+def at_once(work: Callable[[int], object], writers: int = WRITERS) -> None:
+    with ThreadPoolExecutor(writers) as pool:
+        calls = [pool.submit(work, number) for number in range(writers)]
+        assert not wait(calls, SOON).not_done
+        for call in calls:
+            call.result()
+
+
+def test_appends_of_one_process_do_not_refuse_each_other_and_take_hardly_more_than_a_request(
+    world: World,
+) -> None:
+    places: list[int] = []
+
+    def work(number: int) -> None:
+        for turn in range(EACH):
+            appended = world.streams.append(S, [event(b"%d" % (100 * number + turn))])
+            assert appended.capacity.write == 1
+            places.append(appended.first)
+
+    at_once(work)
+
+    assert not world.refusals
+    assert world.requests <= 2 * WRITERS + WRITERS * EACH
+    assert sorted(places) == list(range(WRITERS * EACH))
+    assert len(set(world.stored())) == WRITERS * EACH
+
+
+@pytest.mark.parametrize("expected", [ANY, STREAM_EXISTS], ids=str)
+def test_appends_with_keys_with_ids_and_of_unfolds_take_turns_and_are_made_once(
+    world: World, expected: ExpectedVersion
+) -> None:
+    world.plain.streams.append(S, [event(b"0")])
+
+    def work(number: int) -> None:
+        for turn in range(EACH):
+            name = f"{number % 3}-{turn}"
+            world.streams.append(S, [event(name.encode())], expected=expected, idempotency_key=name)
+            world.streams.append(S, [event(name.encode(), name)], expected=expected)
+            world.streams.append(
+                S, [], unfolds=[Unfold(type="Latest", data=name.encode())], expected=expected
+            )
+
+    at_once(work)
+
+    names = [f"{number}-{turn}".encode() for number in range(3) for turn in range(EACH)]
+    assert Counter(world.stored()[1:]) == Counter(names * 2)
+
+
+def test_writers_on_tips_take_turns_too() -> None:
+    streams = memory_tips()
+
+    at_once(lambda _: [streams.append(S, [event()]) for _ in range(EACH)])
+
+    assert sum(1 for _ in streams.read(S)) == WRITERS * EACH
+
+
+def test_an_append_in_a_queue_notices_what_another_process_has_appended(world: World) -> None:
+    other = replace(world.plain, driver=Driver(execute=world.plain.driver.execute, meter=Meter())).streams
+    left = iter(range(5))
+
+    def faster() -> None:
+        if next(left, None) is not None:
+            other.append(S, [event(b"another")])
+
+    world.faster = faster
+    at_once(lambda _: [world.streams.append(S, [event()]) for _ in range(EACH)])
+
+    assert len(world.stored()) == WRITERS * EACH + 5
+    assert 0 < world.refusals <= 5
+
+
+def test_an_append_in_a_queue_notices_that_the_stream_was_deleted(world: World) -> None:
+    world.streams.append(S, [event()])
+    ends: list[type[Exception]] = []
+
+    def work(number: int) -> None:
+        for _ in range(EACH):
+            try:
+                if number:
+                    world.streams.append(S, [event()])
+                else:
+                    world.streams.delete(S)
+            except (StreamDeleted, ConflictError) as error:
+                ends.append(type(error))
+
+    at_once(work)
+
+    with pytest.raises(StreamDeleted):
+        world.streams.append(S, [event()])
+    assert ends
+
+
+def test_an_invalid_append_holds_nobody_up(world: World) -> None:
+    def work(number: int) -> None:
+        for _ in range(EACH):
+            if number % 2:
+                with pytest.raises(InvalidInput):
+                    world.streams.append(S, [Event(type="", data=b"")])
+            else:
+                world.streams.append(S, [event()])
+
+    at_once(work)
+
+    assert len(world.stored()) == WRITERS // 2 * EACH
+
+
+def test_an_append_within_another_ones_request_does_not_wait_for_it(world: World) -> None:
+    def faster() -> None:
+        world.faster = None
+        world.streams.append(S, [event(b"inner")])
+
+    world.faster = faster
+    world.streams.append(S, [event(b"outer")])
+
+    assert world.stored() == [b"inner", b"outer"]
+
+
+def test_appends_of_tasks_take_turns(world: World) -> None:
+    streams = AsyncStreams(world.streams)
+
+    async def work() -> None:
+        for _ in range(EACH):
+            await streams.append(S, [event()])
+
+    async def main() -> None:
+        await asyncio.wait_for(asyncio.gather(*(work() for _ in range(WRITERS))), SOON)
+
+    asyncio.run(main())
+
+    assert len(world.stored()) == WRITERS * EACH
+    assert not world.refusals
+
+
+@pytest.mark.parametrize("name", [None, "mine"], ids=["without ids", "with ids"])
+def test_an_append_that_other_processes_refuse_again_pauses_and_reads_the_stream_again(
+    world: World, name: str | None
+) -> None:
+    left = iter(range(4))
+
+    def faster() -> None:
+        if next(left, None) is not None:
+            memory = replace(world.plain, driver=Driver(execute=world.plain.driver.execute, meter=Meter()))
+            memory.streams.append(S, [event(b"another")])
+
+    world.faster = faster
+    appended = world.streams.append(S, [event(b"mine", name)])
+
+    assert appended.first == 4
+    assert world.stored() == [b"another"] * 4 + [b"mine"]
+    assert world.refusals == 4
+    assert len(world.waited) == 3
+    assert world.requests == 1 + 5 + 3, "it reads once, writes five times, and reads after each pause"
+
+
+def test_ids_that_another_process_appends_during_a_pause_are_found(world: World) -> None:
+    other = replace(world.plain, driver=Driver(execute=world.plain.driver.execute, meter=Meter())).streams
+    left = iter(range(2))
+
+    def faster() -> None:
+        if next(left, None) is not None:
+            other.append(S, [event(b"another")])
+
+    class Pauses(list[float]):
+        def append(self, seconds: float) -> None:
+            super().append(seconds)
+            other.append(S, [event(b"mine", "mine")])
+
+    world.faster, world.waited = faster, Pauses()
+    appended = world.streams.append(S, [event(b"mine", "mine")])
+
+    assert appended.replayed
+    assert appended.first == 2
+    assert world.stored() == [b"another", b"another", b"mine"]
+
+
+def test_a_stream_that_is_deleted_during_a_pause_takes_no_event(world: World) -> None:
+    other = replace(world.plain, driver=Driver(execute=world.plain.driver.execute, meter=Meter())).streams
+    left = iter(range(2))
+
+    def faster() -> None:
+        if next(left, None) is not None:
+            other.append(S, [event(b"another")])
+
+    class Pauses(list[float]):
+        def append(self, seconds: float) -> None:
+            super().append(seconds)
+            other.delete(S)
+
+    world.faster, world.waited = faster, Pauses()
+    with pytest.raises(StreamDeleted):
+        world.streams.append(S, [event()])
+
+
+def test_an_append_that_expects_a_version_does_not_queue() -> None:
+    streams = memory_streams()
+    token = streams.append(S, [event()], expected=NO_STREAM).token
+    with queueing.Place(streams.driver, (streams.table, S)), ThreadPoolExecutor(1) as pool:
+        pool.submit(streams.append, S, [event()], expected=token).result(SOON)
