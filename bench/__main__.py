@@ -11,6 +11,7 @@ from datetime import date
 
 from bench import (
     append_cpu,
+    append_kinds,
     bill,
     bulk,
     calving,
@@ -33,6 +34,7 @@ from bench import (
     replay,
     services,
     shared_tag,
+    steps,
     tag_races,
     tagging,
     tail,
@@ -45,6 +47,7 @@ BENCHMARKS = {
     "calving": calving.main,
     "fullness": fullness.main,
     "pages": pages.main,
+    "append-kinds": append_kinds.main,
     "bulk": bulk.main,
     "page-replay": page_replay.main,
     "capacity": capacity.main,
@@ -58,6 +61,7 @@ BENCHMARKS = {
     "export": exporting.main,
     "import": importing.main,
     "reacting": reacting.main,
+    "steps": steps.main,
     "members": members.main,
     "tagging": tagging.main,
     "tag-races": tag_races.main,

@@ -139,6 +139,7 @@ SETUPS: Final = (
 )
 
 
+UNCONDITIONAL: Final = Setup(name="without an expected version", use=Use(unconditional=True))
 BULK: Final = Setup(name="in bulk of ten", bulk=10, before=90)
 """Appends side by side may each look for the seal, which a process keeps; those that look are not counted."""
 BULK_OF_ONE: Final = Setup(name="in bulk of ten to one stream", bulk=10, use=Use(streams=1))
@@ -146,6 +147,7 @@ REACTING_SELDOM: Final = Setup(name="one reaction, a window of 20 s", window=20,
 USES: Final = (
     Setup(name="15 streams"),
     Setup(name="each with a key", use=Use(keyed=True)),
+    UNCONDITIONAL,
     BULK,
     BULK_OF_ONE,
     Setup(name="one reaction", use=Use(reactions=1)),

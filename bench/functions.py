@@ -98,6 +98,7 @@ class Use:
         streams: that take the appends, by turns.
         keyed: each append has an idempotency key, which takes a record, or
         timed: one that ends with a UUIDv7.
+        unconditional: appends expect no version.
         loads: before each append its stream's events are asked for, from the first on.
         shards: of the table's stream; the records of each go to an indexer of their own.
         partitions: of the feed.
@@ -107,6 +108,7 @@ class Use:
     streams: int = 15
     keyed: bool = False
     timed: bool = False
+    unconditional: bool = False
     loads: bool = False
     shards: int = 1
     partitions: int = 1
@@ -173,7 +175,8 @@ class Functions:
                 take()
 
     def _append_one(self, handler: Handler, stream: str, events: Sequence[Any], key: str | None) -> None:
-        event = request(f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key)
+        etag = "" if self.use.unconditional else self._etags.get(stream)
+        event = request(f"/{self.layout}/{stream}/events", {"events": events}, etag, key)
         self._etags[stream] = self._answered("append", handler, event, 201)["headers"]["ETag"]
 
     def _of_bulk(
