@@ -43,7 +43,7 @@ from epochal.pages.layout import Pages
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 SPEED = 0.8
 MEMORY = 512 * 1024 * 1024
@@ -73,9 +73,9 @@ class Stored:
         return FeedReader(driver=driver, table=self.index, histories=(history,))
 
 
-def filled(events: int) -> MemoryFeed:
+def filled(events: int) -> MemoryStore:
     """So many events in streams that grow side by side."""
-    feed, luck = MemoryFeed(), random.Random(7)
+    feed, luck = MemoryStore(), random.Random(7)
     streams = max(1, events // A_STREAM)
     for number in range(events // AN_APPEND):
         feed.streams.append(f"Order-{number % streams:08d}", [_event(luck) for _ in range(AN_APPEND)])

@@ -18,7 +18,7 @@ from epochal.contrib.publish.cloudevents import Message
 from epochal.contrib.publish.publication import Publication, publisher
 from epochal.contrib.publish.recipients import LIMITS
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 STREAMS: Final = 15
 EVENTS: Final = 300
@@ -46,7 +46,7 @@ def charged(together: int) -> float:
 
     publication = Publication(name="lake", to="firehose", place="lake", source="bench", as_rows=True)
     sending = publisher(publication, None, "", send, LIMITS["firehose"])
-    feed, rng = MemoryFeed(), random.Random(1)
+    feed, rng = MemoryStore(), random.Random(1)
     for number in range(EVENTS):
         event = Event(type="Happened", data=body(rng, 300, "json"))
         feed.streams.append(f"Flight-{number % STREAMS}", [event])

@@ -38,7 +38,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups
 from epochal.store.driver import Meter
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 MEMBERS: Final = {1: "one", 4: "four", 16: "sixteen"}
 """By how many they are: their functions in `bench/waiting`."""
@@ -71,7 +71,7 @@ def _append(streams: Streams) -> None:
 
 def exact(members: int) -> Exact:
     """Handle all events in memory, members in turn, and count."""
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for _ in range(EACH // AT_ONCE):
         _append(feed.streams)
         feed.index()

@@ -22,7 +22,7 @@ from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, Meter
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 ORDERS: Final = 100
 MORE: Final = 10
@@ -79,7 +79,7 @@ class Cost:
 
 def in_a_read_model(together: int) -> Cost:
     """Fold events into the document of their stream, so many of a stream at a time; the reaction comes on top."""
-    models, meter = MemoryFeed().read_models, Meter()
+    models, meter = MemoryStore().read_models, Meter()
     model = replace(models, driver=replace(models.driver, meter=meter)).open("orders", 1)
 
     def count(documents: Documents, event: FeedEvent) -> None:
@@ -95,7 +95,7 @@ def in_a_read_model(together: int) -> Cost:
 
 def in_a_process() -> tuple[Cost, Cost]:
     """Begin a process with each order; then perform what it has decided."""
-    feed, meter = MemoryFeed(), Meter()
+    feed, meter = MemoryStore(), Meter()
     driver = replace(feed.streams.driver, meter=meter)
     confirming = process_of(
         process(name="confirming", categories=["Order"], codec=CODEC, targets={}, begins=frozenset({Placed}))(
@@ -109,7 +109,7 @@ def in_a_process() -> tuple[Cost, Cost]:
     return _turn(feed, driver, inbox), _turn(feed, driver, outbox)
 
 
-def _turn(feed: MemoryFeed, driver: Driver, reaction: Reaction) -> Cost:
+def _turn(feed: MemoryStore, driver: Driver, reaction: Reaction) -> Cost:
     feed.index()
     before = driver.meter.capacity
     reader = replace(feed.reader, driver=driver)

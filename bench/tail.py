@@ -19,7 +19,7 @@ from epochal import Event
 from epochal.aio.bridge import run, wait
 from epochal.aio.stores import AsyncFeed
 from epochal.store.driver import Meter
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Taken:
 
 async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
     """Readers of one process that follow a feed, each begun at a moment of its own."""
-    feed, rng = MemoryFeed(), random.Random(1)
+    feed, rng = MemoryStore(), random.Random(1)
     feed.streams.append("Tail-1", [Event(type=rng.randbytes(250).hex()) for _ in range(120 if large else 1)])
     feed.index()
     loop, meter = asyncio.get_running_loop(), Meter()

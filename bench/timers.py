@@ -40,7 +40,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.scheduling import after, later
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter, ahead
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     """Units of each of so many timers that are set, armed by one run, and fired a day later."""
     now = [time.time_ns()]
     tables = Counting({spec.kind: spec for spec in every_table()})
-    feed = MemoryFeed(tables=tables)
+    feed = MemoryStore(tables=tables)
     streams = replace(feed.streams, now=lambda: now[0])
     sent = list[Sent]()
     engine = Engine(

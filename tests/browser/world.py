@@ -15,7 +15,7 @@ from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBucket, memory_settings
 
 BEGUN = unix_seconds(parse_time("2013-01-01T10:15:00Z"))
@@ -45,7 +45,7 @@ class Airport:
     """
 
     clock: Clock = field(default_factory=Clock)
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     gates: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.definition import Reaction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.docs.console import examples
@@ -42,21 +42,21 @@ ORDER = aggregate_id("order", "1")
 Sent = Mapping[str, Sequence[Item]]
 
 
-def sent(feed: MemoryFeed) -> Sent:
+def sent(feed: MemoryStore) -> Sent:
     """What tables have been sent by now."""
     return {kind: list(feed.tables.items(kind)) for kind in KINDS}
 
 
-def replicated(**tables: Sequence[Item]) -> MemoryFeed:
+def replicated(**tables: Sequence[Item]) -> MemoryStore:
     """The second region's tables, each as far as it had been sent."""
     found = MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
     for kind, items in tables.items():
         for item in items:
             found.execute(Put(table=kind.replace("_", "-"), item=item))
-    return MemoryFeed(tables=found)
+    return MemoryStore(tables=found)
 
 
-def happen(feed: MemoryFeed, number: int) -> None:
+def happen(feed: MemoryStore, number: int) -> None:
     """Something in every layout."""
     feed.tips.append("Cart-1", [Event(type=f"Cart{number}")])
     feed.aggregates.append(ORDER, [AggregateEvent(type=f"Order{number}", data=b"{}")], snapshot=b"{}")
@@ -71,7 +71,7 @@ def told_to(told: list[str]) -> Reaction:
     return board
 
 
-def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[str, int]:
+def printed(feed: MemoryStore, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[str, int]:
     """What a command prints on these tables, and how it ends."""
     driver = feed.tips.driver
     store = OpenedStore.of(
@@ -87,7 +87,7 @@ def printed(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch, *arguments: str) 
     return shown.getvalue(), 0
 
 
-def indexed(feed: MemoryFeed) -> list[str]:
+def indexed(feed: MemoryStore) -> list[str]:
     """Types of the events that the feed has, sorted."""
     return sorted(
         item.event.type
@@ -101,7 +101,7 @@ def indexed(feed: MemoryFeed) -> list[str]:
 def test_what_was_sent_is_there_after_the_guides_commands_and_groups_go_on_where_they_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first = MemoryFeed()
+    first = MemoryStore()
     happen(first, 1)
     first.react(told_to([]))
     a_minute_before = sent(first)
@@ -141,7 +141,7 @@ def test_what_was_sent_is_there_after_the_guides_commands_and_groups_go_on_where
 
 
 def test_an_index_that_was_sent_earlier_than_events_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = MemoryFeed()
+    first = MemoryStore()
     happen(first, 1)
     stores = sent(first)
     happen(first, 2)
@@ -155,7 +155,7 @@ def test_an_index_that_was_sent_earlier_than_events_is_refused(monkeypatch: pyte
 
 
 def test_a_tip_that_was_sent_earlier_than_its_calf_is_told_by_reads() -> None:
-    first = MemoryFeed()
+    first = MemoryStore()
     happen(first, 1)
     first.index()
     before = sent(first)
@@ -172,13 +172,13 @@ def test_a_tip_that_was_sent_earlier_than_its_calf_is_told_by_reads() -> None:
 
 @pytest.mark.parametrize("tagged", [False, True])
 def test_a_record_of_a_key_that_was_sent_earlier_than_its_append_is_told_by_a_repeat(tagged: bool) -> None:
-    def again(feed: MemoryFeed) -> Appended:
+    def again(feed: MemoryStore) -> Appended:
         if tagged:
             return feed.tagged.append([Event(type="Paid", tags=("cart:1",))], idempotency_key="k")
         both = [StreamAppend(stream=name, events=[Event(type="Paid")]) for name in ("Cart-1", "Cart-2")]
         return feed.streams.append_all(both, idempotency_key="k")
 
-    first = MemoryFeed()
+    first = MemoryStore()
     again(first)
     records = [item for item in sent(first)["streams"] if item["p"]["S"].startswith(("$event", "$Idemp"))]
     second = replicated(streams=records)

@@ -10,7 +10,7 @@ from epochal import Delivery, Event, reaction
 from epochal.cli.main import epochal
 from epochal.contrib.transfer.copying.sources import StreamSource
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.docs.console import examples
 from tests.support.terminal import Terminal
 
@@ -35,7 +35,7 @@ def test_a_reaction_that_changes_its_source_as_the_guide_says_gets_no_copy() -> 
     def note(delivery: Delivery) -> None:
         told.extend(event.type for event in delivery.events)
 
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tips.append("Cart-1", [Event(type="Opened")])
     feed.react(reaction(name="notes", sources=["tips"])(note))
     StreamCopier(source=StreamSource(feed.tips), target=feed.streams).copy("Cart-1")

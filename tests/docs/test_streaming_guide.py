@@ -15,7 +15,7 @@ import pytest
 from epochal import Event, Recorded
 from epochal.pages.frames import read_frame
 from epochal.plan.values import Item
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.vectors.pages import TABLE, World
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "streaming.md"
@@ -97,7 +97,7 @@ def test_what_is_no_page_brings_nothing() -> None:
 
 
 def test_the_reaction_posts_the_news_of_a_stream_to_its_channel_five_at_a_time() -> None:
-    page, posted, feed = run(CODES[1]), list[dict[str, Any]](), MemoryFeed()
+    page, posted, feed = run(CODES[1]), list[dict[str, Any]](), MemoryStore()
     page.__dict__["post"] = posted.append
     feed.react(page.push)
     feed.streams.append("Order-7", [Event(type=f"T{number}") for number in range(7)])

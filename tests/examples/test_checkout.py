@@ -7,7 +7,7 @@ import pytest
 from epochal import after, later
 from epochal.contrib.processes import Append, CommandRefused, Done, Send
 from epochal.contrib.processes.testing import given_process
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from examples.checkout.checkout import (
     CODEC,
     Abandoned,
@@ -42,7 +42,7 @@ class Shop:
     """A store in memory."""
 
     def __init__(self) -> None:
-        self.feed = MemoryFeed()
+        self.feed = MemoryStore()
 
     def append(self, stream: str, event: object) -> None:
         self.feed.streams.append(stream, [CODEC.encode(event)])

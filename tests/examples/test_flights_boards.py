@@ -9,7 +9,7 @@ import pytest
 
 from epochal.feed.events import FeedEvent
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from examples.flights import dataset
 from examples.flights.happenings import by_moment, in_order
 from examples.flights.reacting import BROKEN, FOLDER, busiest, declared, expected
@@ -44,7 +44,7 @@ def test_the_board_says_what_has_become_of_each_flight() -> None:
 def test_reactions_make_the_same_documents_out_of_the_feed() -> None:
     day = batches(3_000)
     aircraft = [each.stream for each in day[:60]]
-    feed, some = MemoryFeed(), [each for each in day if each.stream in aircraft]
+    feed, some = MemoryStore(), [each for each in day if each.stream in aircraft]
     for batch in some:
         feed.streams.append(batch.stream, batch.events)
     board, table = feed.read_models.open("departures", 1), feed.read_models.open("delays", 1)
@@ -75,6 +75,6 @@ def test_what_is_deployed_imports_nothing_of_the_demo() -> None:
 
 
 def test_a_broken_scale_fails_on_its_aircraft_alone() -> None:
-    handle = delay_table(MemoryFeed().read_models.open("delays", 1), {"Aircraft-N1"})
+    handle = delay_table(MemoryStore().read_models.open("delays", 1), {"Aircraft-N1"})
     event = FeedEvent(stream="Aircraft-N2", index=0, type="FlightDeparted", data=b"{}")
     handle(Delivery(group="airport-delays", partition=0, stream="Aircraft-N2", events=(event,)))

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 
 from epochal import Event
 from epochal.contrib.sql.read_models import SqlReadModels
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from examples.sales.sales import OWED, described, updating
 
 
@@ -20,7 +20,7 @@ class Shop:
     """A store in memory, and a database in a file."""
 
     def __init__(self, models: SqlReadModels) -> None:
-        self.feed, self.models = MemoryFeed(), models
+        self.feed, self.models = MemoryStore(), models
 
     def append(self, stream: str, kind: str, **data: Any) -> int:
         return self.feed.streams.append(

@@ -40,7 +40,7 @@ from epochal.settings import Options, Settings, variable
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_streams
 from tests.support.layout_contract import LayoutContract, Writer
@@ -459,7 +459,7 @@ def test_the_api_serves_it_and_refuses_what_it_leaves_out(toy: Deployment) -> No
 
 
 def test_a_reaction_is_given_its_events() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     put(feed.cards)
     feed.index()
     (page,) = feed.reader.read(ENTRY.base, data=True)

@@ -13,7 +13,7 @@ from epochal.deciders import Decider
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.scheduling import later
-from epochal.testing import MemoryFeed, given, memory_streams, memory_tagged_events
+from epochal.testing import MemoryStore, given, memory_streams, memory_tagged_events
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 EVENT = Event(type="Placed")
@@ -25,8 +25,8 @@ COUNT = Decider[int, Event, int](
 Give = Callable[[Any], object]
 
 
-def feed_with_one_event() -> MemoryFeed:
-    feed = MemoryFeed()
+def feed_with_one_event() -> MemoryStore:
+    feed = MemoryStore()
     feed.streams.append("Order-1", [EVENT])
     feed.index()
     return feed

@@ -24,7 +24,7 @@ from epochal.hosting.services import reactions_of
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.support.filling import fill
 from tests.support.tables import Tables
@@ -35,7 +35,7 @@ SECONDS = 0.3
 
 
 def test_a_browser_on_this_machine_gets_the_pages_and_their_style() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     deployment = Deployment(settings=memory_settings(), driver=feed.reader.driver, bucket=MemoryBucket())
     serving = server(deployment, "epochal-test")
     assert serving.server_address[0] == "127.0.0.1"
@@ -91,7 +91,7 @@ def test_reactions_that_are_deployed_are_found_by_their_queues(embedded: Endpoin
 @pytest.mark.proof
 def test_pages_of_a_hundred_thousand_events_take_the_console_little_work(embedded_tables: Tables) -> None:
     """Processor's time of this process: what the embedded AWS takes, and other programs, is not the console's."""
-    feed = MemoryFeed()
+    feed = MemoryStore()
     fill(feed, EVENTS)
     deployment = _copied(feed, embedded_tables)
     client = application(deployment, "epochal-test").test_client()
@@ -113,7 +113,7 @@ def test_pages_of_a_hundred_thousand_events_take_the_console_little_work(embedde
     assert max(seconds for seconds, _ in told.values()) <= SECONDS, told
 
 
-def _copied(feed: MemoryFeed, tables: Tables) -> Deployment:
+def _copied(feed: MemoryStore, tables: Tables) -> Deployment:
     """What is in memory, on tables of the embedded AWS."""
     named = {spec.kind: tables.create(spec) for spec in store_tables()}
     for kind, name in named.items():

@@ -22,7 +22,7 @@ from epochal.contrib.publish.cloudevents import Message
 from epochal.contrib.publish.publication import Publication, publisher
 from epochal.contrib.publish.recipients import Limit, recipient
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 pytestmark = pytest.mark.embedded
 
@@ -103,7 +103,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def published(*streams: str) -> list[Message]:
     """Return what `Publish` sends of streams with some events each, and one of a type that is not indexed."""
-    feed, sent = MemoryFeed(), list[Message]()
+    feed, sent = MemoryStore(), list[Message]()
     for number in range(EVENTS):
         for stream in streams:
             feed.streams.append(stream, [Event.json("Placed", {"total": number})])

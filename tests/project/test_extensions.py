@@ -6,7 +6,7 @@ import pytest
 
 from epochal import extensions
 from epochal.errors import InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_a_package_that_is_not_there_brings_nothing() -> None:
 def test_what_needs_a_package_that_is_not_there_names_both() -> None:
     words = r"advance: needs the optional package epochal\.contrib\.timers, which is not installed"
     with pytest.raises(InvalidInput, match=words):
-        MemoryFeed().advance(days=1)
+        MemoryStore().advance(days=1)
 
 
 def test_every_part_that_a_package_brings_is_there() -> None:

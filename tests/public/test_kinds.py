@@ -19,7 +19,7 @@ from epochal.contrib.event_store_adapter.ids import AggregateTypes
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
 from epochal.layout.tables import store_tables
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 
@@ -173,7 +173,7 @@ def test_what_is_of_another_kind_is_refused_by_its_field_and_writes_nothing(layo
     assert not any(list(tables.items(spec.kind)) for spec in store_tables())
 
 
-@pytest.mark.parametrize("call", [MemoryFeed().react, MemoryFeed().parking, lambda_handler])
+@pytest.mark.parametrize("call", [MemoryStore().react, MemoryStore().parking, lambda_handler])
 def test_a_function_that_is_no_reaction_yet_is_told_how_it_becomes_one(call: Call) -> None:
     with pytest.raises(InvalidInput, match=r"reaction: must be a function that @reaction.* is written above"):
         call(print)

@@ -35,7 +35,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion, Token
 from epochal.store.tagged_importer import ImportedEvent
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.examples import examples
 
 E: Final = Event(type="E")
@@ -52,7 +52,7 @@ SORTABLE: Final = "0" * 30
 class World:
     """Stores of every layout in memory, each with something in it."""
 
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
 
     def __post_init__(self) -> None:
         self.streams, self.aggregates, self.tagged = self.feed.tips, self.feed.aggregates, self.feed.dcb

@@ -25,7 +25,7 @@ GUESSED = {
     "epochal.reactions": "reaction Reaction Delivery Selector Groups Parking",
     "epochal.feed": "FeedReader FeedEvent FeedPage",
     "epochal.store": "Streams Bulk JoinedAppends listings_of Patience StreamState",
-    "epochal.testing": "given given_tagged memory_streams MemoryFeed MemoryTables",
+    "epochal.testing": "given given_tagged memory_streams MemoryStore MemoryTables",
     "epochal.errors": "EpochalError KeyAhead SubjectForgotten",
     "epochal.cdk": "EventStore Reaction Store Network",
     "epochal.contrib.processes": "process Process Send Append Done",

@@ -17,7 +17,7 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 
@@ -82,7 +82,7 @@ def test_a_subject_is_text_and_its_bodies_are_bytes(call: Callable[[Any], object
 @pytest.mark.parametrize("generation", ["1", 1.0, True, None])
 def test_a_generation_is_a_whole_number(generation: Any) -> None:
     with pytest.raises(InvalidInput, match="generation: must be a number, not"):
-        MemoryFeed().read_models.open("m", generation)
+        MemoryStore().read_models.open("m", generation)
 
 
 @pytest.mark.parametrize(

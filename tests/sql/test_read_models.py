@@ -31,7 +31,7 @@ from epochal import Delivery, Event, FeedEvent, reaction
 from epochal.contrib.sql.read_models import ATTEMPTS, FEW, SqlReadModel, SqlReadModels
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.changes import Removal
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.sql.dsql import MAX_ROWS, dsql_engine, refuse_commits
 from tests.support.postgres import Postgres
 
@@ -499,7 +499,7 @@ def _of_mysql() -> Engine:
 
 
 def test_a_reaction_fills_it_and_what_failed_is_folded_when_it_is_replayed(engine: Engine) -> None:
-    feed, model, broken = MemoryFeed(), opened(engine), True
+    feed, model, broken = MemoryStore(), opened(engine), True
 
     def fold(connection: Connection, event: FeedEvent) -> None:
         if broken and event.stream == "A-1":

@@ -26,7 +26,7 @@ from epochal import (
 )
 from epochal.deciders.access import snapshot
 from epochal.read_models.documents import Documents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def decide(amount: int, _state: Balance) -> Sequence[Deposited | Balance]:
     return [Deposited(amount)]
 
 
-feed = MemoryFeed()
+feed = MemoryStore()
 accounts = Deciders(
     streams=feed.streams,
     decider=Decider[int, Balance, Deposited | Balance](initial=Balance, evolve=evolve, decide=decide),

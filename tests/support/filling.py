@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from epochal import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
-def fill(feed: MemoryFeed, events: int) -> None:
+def fill(feed: MemoryStore, events: int) -> None:
     """Append so many, nearly all to `Long-1`, and index them."""
     for number in range(events // 100):
         feed.streams.append("Long-1", [Event(type="Noted", data=b'{"number":%d}' % number)] * 95)

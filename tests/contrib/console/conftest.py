@@ -7,17 +7,17 @@ from flask.testing import FlaskClient
 
 from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBucket, memory_settings
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    return MemoryFeed()
+def feed() -> MemoryStore:
+    return MemoryStore()
 
 
 @pytest.fixture
-def opened(feed: MemoryFeed) -> Deployment:
+def opened(feed: MemoryStore) -> Deployment:
     return Deployment(settings=memory_settings(), driver=feed.reader.driver, bucket=MemoryBucket())
 
 

@@ -17,7 +17,7 @@ from epochal.deployment import Deployment
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import Units
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.filling import fill
 
 STREAM = "/streams/30000/Long-1"
@@ -75,11 +75,11 @@ class Spy:
     params=[5_000, pytest.param(100_000, marks=pytest.mark.proof)],
     ids=lambda each: f"{each:,} events",
 )
-def filled(request: pytest.FixtureRequest) -> MemoryFeed:
+def filled(request: pytest.FixtureRequest) -> MemoryStore:
     @reaction(name="slow", categories=["Short"])
     def slow(_: Delivery) -> None: ...
 
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Short-0", [Event(type="Noted")])
     feed.react(slow)
     fill(feed, request.param)
@@ -92,7 +92,7 @@ def spy() -> Spy:
 
 
 @pytest.fixture
-def client(filled: MemoryFeed, opened: Deployment, spy: Spy) -> FlaskClient:
+def client(filled: MemoryStore, opened: Deployment, spy: Spy) -> FlaskClient:
     driver = filled.reader.driver
     deployment = replace(opened, driver=replace(driver, execute=spy.over(driver.execute)))
     return application(deployment, "epochal-test").test_client()
@@ -115,7 +115,7 @@ def test_a_view_takes_what_it_says_and_no_more_than_its_bound(
 
 
 @pytest.mark.slow
-def test_a_stream_of_any_layout_is_shown_by_its_last_window(feed: MemoryFeed, opened: Deployment) -> None:
+def test_a_stream_of_any_layout_is_shown_by_its_last_window(feed: MemoryStore, opened: Deployment) -> None:
     """Ten times as many events, and the same bound."""
     aggregate, expected = aggregate_id("account", "1"), None
     client = application(opened, "epochal-test").test_client()

@@ -17,7 +17,7 @@ from epochal.hosting.indexer_state import IndexerState
 from epochal.index.indexer_failures import record_failures
 from epochal.index.wire_batch import Ids
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 PAGES = ("/", "/reactions")
 WORKS = IndexerState(works="the index has all events of 1 stream")
@@ -50,7 +50,7 @@ class Console:
 
 
 @pytest.fixture
-def handled(feed: MemoryFeed, opened: Deployment) -> Deployment:
+def handled(feed: MemoryStore, opened: Deployment) -> Deployment:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     feed.react(board)
     return opened

@@ -22,7 +22,7 @@ from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 NOON = 1_357_041_600
 
@@ -38,7 +38,7 @@ class At:
 
 
 @pytest.fixture
-def clock(feed: MemoryFeed) -> At:
+def clock(feed: MemoryStore) -> At:
     clock = At(NOON)
     vars(feed).update(tips=replace(feed.tips, now=clock), streams=replace(feed.streams, now=clock))
     indexer = replace(feed._indexer, now=clock)  # noqa: SLF001  it goes by the machine's clock
@@ -66,7 +66,7 @@ def _row(page: str, name: str) -> list[str]:
 
 
 def test_the_first_page_has_the_latest_events_of_all_partitions_with_their_times(
-    feed: MemoryFeed, opened: Deployment, clock: At
+    feed: MemoryStore, opened: Deployment, clock: At
 ) -> None:
     for second in range(40):
         clock.seconds = NOON + second
@@ -82,7 +82,7 @@ def test_the_first_page_has_the_latest_events_of_all_partitions_with_their_times
 
 
 def test_the_first_page_has_the_latest_events_of_one_run_of_the_indexer_newest_first(
-    feed: MemoryFeed, opened: Deployment, clock: At
+    feed: MemoryStore, opened: Deployment, clock: At
 ) -> None:
     for second in range(40):
         clock.seconds = NOON + second
@@ -95,7 +95,7 @@ def test_the_first_page_has_the_latest_events_of_one_run_of_the_indexer_newest_f
     ]
 
 
-def test_the_first_page_says_how_late_the_feed_is(feed: MemoryFeed, opened: Deployment, clock: At) -> None:
+def test_the_first_page_says_how_late_the_feed_is(feed: MemoryStore, opened: Deployment, clock: At) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     clock.seconds += 300
     feed.index()
@@ -108,7 +108,7 @@ def test_the_first_page_says_how_late_the_feed_is(feed: MemoryFeed, opened: Depl
 
 
 def test_the_first_page_has_each_group_with_what_it_is_behind_and_has_parked(
-    feed: MemoryFeed, opened: Deployment, clock: At
+    feed: MemoryStore, opened: Deployment, clock: At
 ) -> None:
     @reaction(name="board", categories=["Cart"], attempts=1)
     def board(_: Delivery) -> None:
@@ -126,7 +126,7 @@ def test_the_first_page_has_each_group_with_what_it_is_behind_and_has_parked(
     assert _row(_page(client, "/"), "board") == ["board", "1", "10 min", "1"]
 
 
-def test_the_first_page_says_what_was_set_aside(feed: MemoryFeed, opened: Deployment) -> None:
+def test_the_first_page_says_what_was_set_aside(feed: MemoryStore, opened: Deployment) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     (image,) = feed.tables.changes("streams")
     feed.index()
@@ -164,7 +164,7 @@ def _counted(opened: Deployment) -> tuple[Deployment, list[Scan]]:
 
 
 def test_reactions_opens_with_those_that_are_deployed_and_scans_nothing(
-    feed: MemoryFeed, opened: Deployment
+    feed: MemoryStore, opened: Deployment
 ) -> None:
     @reaction(name="board", categories=["Cart"])
     def board(_: Delivery) -> None: ...
@@ -199,7 +199,7 @@ def test_reactions_are_known_by_their_queues() -> None:
 
 
 def test_projections_opens_with_names_and_a_read_model_with_its_documents(
-    feed: MemoryFeed, opened: Deployment
+    feed: MemoryStore, opened: Deployment
 ) -> None:
     model = feed.read_models.open("totals", 1)
 
@@ -224,7 +224,7 @@ def test_projections_opens_with_names_and_a_read_model_with_its_documents(
 
 
 def test_a_read_model_with_keys_is_asked_by_prefix_and_by_key_page_by_page(
-    feed: MemoryFeed, opened: Deployment
+    feed: MemoryStore, opened: Deployment
 ) -> None:
     def fold(documents: Documents, event: FeedEvent) -> None:
         documents.put(event.stream, {"of": "ann" if event.stream == "Cart-2" else "<b>", "n": event.index})
@@ -259,7 +259,7 @@ def test_a_read_model_with_keys_is_asked_by_prefix_and_by_key_page_by_page(
 
 
 @pytest.mark.slow
-def test_the_feed_is_filtered_by_type_and_by_text(feed: MemoryFeed, opened: Deployment) -> None:
+def test_the_feed_is_filtered_by_type_and_by_text(feed: MemoryStore, opened: Deployment) -> None:
     for index in range(300):
         kind = "Paid" if index % 100 == 0 else "Noted"
         feed.streams.append(f"Cart-{index}", [Event(type=kind, data=b'{"Number": %d}' % index)])
@@ -277,7 +277,7 @@ def test_the_feed_is_filtered_by_type_and_by_text(feed: MemoryFeed, opened: Depl
 
 
 def test_the_conversation_of_an_event_that_came_long_ago_is_found_from_it(
-    feed: MemoryFeed, opened: Deployment
+    feed: MemoryStore, opened: Deployment
 ) -> None:
     feed.streams.append("Order-1", [Event(type="Placed", correlation_id="c-9")])
     paid = Event(type="Paid", correlation_id="c-9", causation_id="Order-1@0")
@@ -294,7 +294,7 @@ def test_the_conversation_of_an_event_that_came_long_ago_is_found_from_it(
 
 @pytest.mark.slow
 def test_health_compares_heads_however_many_other_items_come_first(
-    feed: MemoryFeed, opened: Deployment
+    feed: MemoryStore, opened: Deployment
 ) -> None:
     """Each append with a key leaves a record beside its stream."""
     for index in range(600):

@@ -15,7 +15,7 @@ from epochal import Event, Query, QueryItem, Unfold, reaction
 from epochal.contrib.console.page import body
 from epochal.feed.conversations import DEEPEST
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.failed_runs import DUE, LAST, block
 
 DEEP = urlsafe_b64encode(b"[" * 20_000).decode()
@@ -50,7 +50,7 @@ def test_every_page_is_whole_where_there_is_nothing_yet(browser: FlaskClient, pa
     assert "epochal-test" in _page(browser, path)
 
 
-def _filled(feed: MemoryFeed) -> None:
+def _filled(feed: MemoryStore) -> None:
     for number in range(60):
         event = Event(type="Noted", data=b'{"number":%d}' % number, correlation_id="c-1")
         feed.streams.append("Cart-1", [event], unfolds=[Unfold(type="Total", data=b'{"sum":7}')])
@@ -61,7 +61,7 @@ def _filled(feed: MemoryFeed) -> None:
 
 @pytest.mark.slow
 def test_from_the_overview_every_link_leads_to_a_page_and_so_do_the_links_of_those(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     _filled(feed)
     waiting, seen = ["/"], set[str]()
@@ -76,7 +76,7 @@ def test_from_the_overview_every_link_leads_to_a_page_and_so_do_the_links_of_tho
 
 
 def test_a_history_comes_in_windows_and_reads_no_more_than_one(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     _filled(feed)
     (place,) = {path.partition("?")[0] for path in _links(_page(browser, "/streams")) if "Cart-1" in path}
@@ -93,7 +93,7 @@ def test_a_history_comes_in_windows_and_reads_no_more_than_one(
 
 
 def test_a_search_finds_streams_by_how_they_begin_and_offers_those_of_exactly_that_name(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     _filled(feed)
     page = _page(browser, "/streams?search=Ca")
@@ -104,7 +104,7 @@ def test_a_search_finds_streams_by_how_they_begin_and_offers_those_of_exactly_th
 
 
 def test_a_query_shows_what_matches_and_the_position_that_a_decision_is_held_to(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     _filled(feed)
     page = _page(browser, "/tagged?tags=course:c1,+student:s1")
@@ -116,7 +116,7 @@ def test_a_query_shows_what_matches_and_the_position_that_a_decision_is_held_to(
 
 
 def test_tagged_events_are_shown_from_whichever_tables_they_are_in(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     feed.tagged.append([Event(type="Enrolled", data=b"{}", tags=["course:c1"])])
     feed.dcb.append([Event(type="Expelled", data=b"{}", tags=["course:c1"])])
@@ -133,7 +133,7 @@ def test_tagged_events_are_shown_from_whichever_tables_they_are_in(
 
 
 def test_the_feed_is_shown_from_its_end_and_from_any_checkpoint(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     _filled(feed)
     partition = next(each.partition for each in feed.reader.partitions() if each.partition >= 30_000)
@@ -145,7 +145,7 @@ def test_the_feed_is_shown_from_its_end_and_from_any_checkpoint(
     assert "Nothing here" in _page(browser, f"/feed?partition={partition}&category=Nobody")
 
 
-def test_a_conversation_is_shown_as_a_tree_of_causes(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_a_conversation_is_shown_as_a_tree_of_causes(feed: MemoryStore, browser: FlaskClient) -> None:
     feed.streams.append("Order-1", [Event(type="Placed", correlation_id="c-9")])
 
     @reaction(name="shipping", categories=["Order"])
@@ -163,7 +163,9 @@ def test_a_conversation_is_shown_as_a_tree_of_causes(feed: MemoryFeed, browser: 
     assert "Nothing of this conversation" in _page(browser, "/trace?id=c-0")
 
 
-def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(
+    feed: MemoryStore, browser: FlaskClient
+) -> None:
     feed.streams.append("Cart-1", [Event(type="Bad")])
 
     @reaction(name="failing", categories=["Cart"], attempts=1)
@@ -181,7 +183,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
     assert "No such group" in _page(browser, "/reactions?group=other")
 
 
-def test_a_group_that_is_blocked_is_shown_until_when_and_why(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_a_group_that_is_blocked_is_shown_until_when_and_why(feed: MemoryStore, browser: FlaskClient) -> None:
     feed.streams.append("Cart-1", [Event(type="Good")])
 
     @reaction(name="slow", categories=["Cart"])
@@ -198,7 +200,7 @@ def test_a_group_that_is_blocked_is_shown_until_when_and_why(feed: MemoryFeed, b
     assert EVIL not in _page(browser, "/reactions?group=slow")
 
 
-def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_what_events_hold_is_shown_and_never_run(feed: MemoryStore, browser: FlaskClient) -> None:
     feed.streams.append("Cart-1", [Event(type=EVIL, data=f'{{"x":"{EVIL}"}}'.encode(), meta=EVIL.encode())])
     feed.tagged.append([Event(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
     feed.index()
@@ -222,7 +224,7 @@ def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: Flas
     ],
 )
 def test_an_address_that_makes_no_sense_is_told_by_name(
-    feed: MemoryFeed, browser: FlaskClient, path: str, told: str
+    feed: MemoryStore, browser: FlaskClient, path: str, told: str
 ) -> None:
     _filled(feed)
     assert told in _page(browser, path, 400)
@@ -256,7 +258,7 @@ def test_a_body_is_shown_however_deep_it_is(depth: int) -> None:
 
 
 def test_events_that_cause_one_another_are_shown_below_the_earliest(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     def of(stream: str, *causes: str | None) -> None:
         feed.streams.append(
@@ -274,7 +276,7 @@ def test_events_that_cause_one_another_are_shown_below_the_earliest(
 
 
 def test_a_long_chain_of_causes_nests_no_deeper_than_a_page_can(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     links = [
         Event(type="Noted", causation_id=f"A-1@{k - 1}" if k else None, correlation_id="c")
@@ -295,7 +297,7 @@ def test_no_address_is_beyond_what_a_page_can_say(browser: FlaskClient, path: st
 
 
 @pytest.mark.slow
-def test_the_feed_goes_back_page_by_page_to_its_first_event(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_the_feed_goes_back_page_by_page_to_its_first_event(feed: MemoryStore, browser: FlaskClient) -> None:
     for number in range(120):
         feed.streams.append("Shelf-1", [Event(type="Even" if number % 2 == 0 else "Odd")])
         feed.index()

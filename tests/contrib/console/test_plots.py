@@ -15,7 +15,7 @@ from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.hosting.services import Metric
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 NOON = 1_700_000_000 // 86_400 * 86_400 + 43_200
 
@@ -52,7 +52,7 @@ def test_looks_at_a_group_are_kept_and_the_oldest_are_forgotten() -> None:
 
 
 @pytest.fixture
-def clocked(feed: MemoryFeed) -> list[float]:
+def clocked(feed: MemoryStore) -> list[float]:
     """The time that the index goes by, in seconds."""
     seconds = [float(NOON)]
     indexer = replace(feed._indexer, now=lambda: int(seconds[0] * 1e9))  # noqa: SLF001  it goes by the machine's clock
@@ -60,7 +60,7 @@ def clocked(feed: MemoryFeed) -> list[float]:
     return seconds
 
 
-def _came(feed: MemoryFeed, clocked: list[float], minutes: Sequence[int]) -> None:
+def _came(feed: MemoryStore, clocked: list[float], minutes: Sequence[int]) -> None:
     for minute in minutes:
         clocked[0] = NOON + 60.0 * minute
         feed.streams.append("Cart-1", [Event(type="Noted"), Event(type="Noted")])
@@ -74,7 +74,7 @@ def _page(client: FlaskClient, path: str) -> str:
 
 
 def test_events_a_minute_are_those_that_the_index_noted(
-    feed: MemoryFeed, clocked: list[float], browser: FlaskClient
+    feed: MemoryStore, clocked: list[float], browser: FlaskClient
 ) -> None:
     _came(feed, clocked, [0, 0, 2])
     page = _page(browser, "/activity")
@@ -86,7 +86,7 @@ def test_events_a_minute_are_those_that_the_index_noted(
 
 
 def test_a_plot_of_fewer_entries_than_there_are_says_from_when_on_it_is_complete(
-    feed: MemoryFeed, clocked: list[float], browser: FlaskClient
+    feed: MemoryStore, clocked: list[float], browser: FlaskClient
 ) -> None:
     _came(feed, clocked, [0, 1, 2, 3])
     page = _page(browser, "/activity?items=2")
@@ -127,7 +127,7 @@ def test_where_cloudwatch_has_nothing_or_is_not_there_the_page_says_so(opened: D
 
 
 def test_a_group_behind_shows_how_old_its_oldest_entry_is_and_a_plot_from_the_second_look_on(
-    feed: MemoryFeed, opened: Deployment, clocked: list[float]
+    feed: MemoryStore, opened: Deployment, clocked: list[float]
 ) -> None:
     @reaction(name="slow", categories=["Cart"])
     def slow(_: Delivery) -> None: ...
@@ -143,7 +143,7 @@ def test_a_group_behind_shows_how_old_its_oldest_entry_is_and_a_plot_from_the_se
 
 
 def test_the_events_that_a_group_reads_are_counted_and_no_others(
-    feed: MemoryFeed, opened: Deployment
+    feed: MemoryStore, opened: Deployment
 ) -> None:
     @reaction(name="slow", categories=["Cart"])
     def slow(_: Delivery) -> None: ...

@@ -16,7 +16,7 @@ from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
 from epochal.hosting.indexer_state import IndexerState
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.contrib.console.test_overview import NOON, At, clock
 from tests.docs.test_links import ROOT
 
@@ -46,7 +46,7 @@ def board(_: Delivery) -> None:
     raise ValueError("no gate")
 
 
-def test_nothing_is_wrong_where_nothing_waits(feed: MemoryFeed, opened: Deployment, clock: At) -> None:
+def test_nothing_is_wrong_where_nothing_waits(feed: MemoryStore, opened: Deployment, clock: At) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     feed.index()
     works = {"pages": IndexerState()}
@@ -56,7 +56,7 @@ def test_nothing_is_wrong_where_nothing_waits(feed: MemoryFeed, opened: Deployme
 
 
 def test_problems_come_first_the_gravest_before_the_others_each_with_a_remedy(
-    feed: MemoryFeed, opened: Deployment, clock: At
+    feed: MemoryStore, opened: Deployment, clock: At
 ) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     feed.react(board)
@@ -73,7 +73,7 @@ def test_problems_come_first_the_gravest_before_the_others_each_with_a_remedy(
 
 
 def test_a_paused_group_is_named_with_what_resumes_it(
-    feed: MemoryFeed, opened: Deployment, clock: At
+    feed: MemoryStore, opened: Deployment, clock: At
 ) -> None:
     @reaction(name="quiet", categories=["Cart"])
     def quiet(_: Delivery) -> None: ...
@@ -95,7 +95,7 @@ def test_every_entry_of_the_runbook_that_a_page_names_is_there(opened: Deploymen
 
 @pytest.mark.parametrize("paths", [["/", "/reactions?group=slow"]])
 def test_every_count_of_what_a_group_is_behind_is_of_events(
-    feed: MemoryFeed, opened: Deployment, clock: At, paths: Sequence[str]
+    feed: MemoryStore, opened: Deployment, clock: At, paths: Sequence[str]
 ) -> None:
     @reaction(name="slow", categories=["Cart"])
     def slow(_: Delivery) -> None: ...
@@ -118,7 +118,7 @@ def test_every_count_of_what_a_group_is_behind_is_of_events(
 
 
 def test_the_events_are_counted_once_a_minute_and_not_where_nothing_is_new(
-    feed: MemoryFeed, opened: Deployment, clock: At, monkeypatch: pytest.MonkeyPatch
+    feed: MemoryStore, opened: Deployment, clock: At, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @reaction(name="slow", categories=["Cart"])
     def slow(_: Delivery) -> None: ...
@@ -147,7 +147,7 @@ def test_the_events_are_counted_once_a_minute_and_not_where_nothing_is_new(
 
 @pytest.mark.parametrize("years", [1, 12])
 def test_an_imported_event_does_not_make_the_feed_look_late(
-    feed: MemoryFeed, opened: Deployment, clock: At, years: int
+    feed: MemoryStore, opened: Deployment, clock: At, years: int
 ) -> None:
     old = f"{2013 - years}-01-01T12:00:00Z"
     feed.streams.append("Cart-1", [Event(type="Noted", timestamp=old)])
@@ -158,7 +158,9 @@ def test_an_imported_event_does_not_make_the_feed_look_late(
     assert "has a time of its own" in page
 
 
-def test_a_feed_that_is_late_by_minutes_is_a_problem(feed: MemoryFeed, opened: Deployment, clock: At) -> None:
+def test_a_feed_that_is_late_by_minutes_is_a_problem(
+    feed: MemoryStore, opened: Deployment, clock: At
+) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     clock.seconds = NOON + 600
     feed.index()
@@ -167,7 +169,7 @@ def test_a_feed_that_is_late_by_minutes_is_a_problem(feed: MemoryFeed, opened: D
 
 
 def test_what_a_group_does_not_read_makes_it_neither_late_nor_old(
-    feed: MemoryFeed, opened: Deployment, clock: At
+    feed: MemoryStore, opened: Deployment, clock: At
 ) -> None:
     @reaction(name="slow", categories=["Cart"])
     def slow(_: Delivery) -> None: ...

@@ -22,7 +22,7 @@ from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 def _page(client: FlaskClient, path: str, status: int = 200) -> str:
@@ -49,7 +49,7 @@ def small_pages(opened: Deployment) -> tuple[Deployment, list[Scan]]:
 
 
 def test_old_streams_are_found_by_their_beginnings_some_of_the_table_at_each_press(
-    feed: MemoryFeed, small_pages: tuple[Deployment, list[Scan]], monkeypatch: pytest.MonkeyPatch
+    feed: MemoryStore, small_pages: tuple[Deployment, list[Scan]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "REQUESTS", 3)
     deployment, scans = small_pages
@@ -73,7 +73,7 @@ def test_old_streams_are_found_by_their_beginnings_some_of_the_table_at_each_pre
 
 
 def test_what_a_search_will_cost_is_told_before_anything_is_read(
-    feed: MemoryFeed, small_pages: tuple[Deployment, list[Scan]]
+    feed: MemoryStore, small_pages: tuple[Deployment, list[Scan]]
 ) -> None:
     deployment, scans = small_pages
     sizes = Services(sizes=lambda: {"streams": 80_000_000, "tips": 0})
@@ -108,7 +108,7 @@ def test_a_layout_that_the_deployment_lacks_is_told_by_name(browser: FlaskClient
 
 
 def test_pages_are_shown_as_they_are_stored_with_what_each_append_cost(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     for size in (10, 3000, 10):
         data = random.Random(size).randbytes(size)
@@ -123,7 +123,9 @@ def test_pages_are_shown_as_they_are_stored_with_what_each_append_cost(
     assert "≥ 1" in _page(browser, "/streams/30000/Cart-2?stored=yes")
 
 
-def test_a_layout_that_does_not_tell_of_its_items_offers_none(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_a_layout_that_does_not_tell_of_its_items_offers_none(
+    feed: MemoryStore, browser: FlaskClient
+) -> None:
     feed.tips.append("Tip-1", [Event(type="Noted")])
     assert "stored=yes" not in _page(browser, "/streams/0/Tip-1")
     assert "stored: is not told of tips" in _page(browser, "/streams/0/Tip-1?stored=yes", 400)
@@ -132,14 +134,16 @@ def test_a_layout_that_does_not_tell_of_its_items_offers_none(feed: MemoryFeed, 
 # --------------------------------------------------------------------------------------- projections and read models
 
 
-def test_a_projection_is_shown_by_version(feed: MemoryFeed, opened: Deployment, browser: FlaskClient) -> None:
+def test_a_projection_is_shown_by_version(
+    feed: MemoryStore, opened: Deployment, browser: FlaskClient
+) -> None:
     opened.states.save("seats", "v1", [b"{}"], events_processed=12, last_sortable_id="0" * 30)
     page = _page(browser, "/projections?projection=seats")
     assert re.search(r"<td>v1</td><td class=\"n\">12</td>", page)
     assert "No such projection" in _page(browser, "/projections?projection=other")
 
 
-def test_a_read_model_is_shown_with_its_place_in_a_stream(feed: MemoryFeed, opened: Deployment) -> None:
+def test_a_read_model_is_shown_with_its_place_in_a_stream(feed: MemoryStore, opened: Deployment) -> None:
     def fold(documents: Documents, event: FeedEvent) -> None:
         documents.put("last", event.index)
 
@@ -175,7 +179,7 @@ def test_a_deployment_without_read_models_says_so(browser: FlaskClient) -> None:
 
 
 def test_an_index_that_has_all_is_well_and_one_that_is_late_is_told(
-    feed: MemoryFeed, browser: FlaskClient
+    feed: MemoryStore, browser: FlaskClient
 ) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     feed.index()
@@ -188,7 +192,7 @@ def test_an_index_that_has_all_is_well_and_one_that_is_late_is_told(
 
 
 def test_what_was_set_aside_waits_on_the_page_with_its_cause(
-    feed: MemoryFeed, opened: Deployment, browser: FlaskClient
+    feed: MemoryStore, opened: Deployment, browser: FlaskClient
 ) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted")])
     (image,) = feed.tables.changes("streams")
@@ -205,7 +209,7 @@ def test_partitions_that_are_not_on_record_are_told(opened: Deployment) -> None:
     assert "1 on record, 3 deployed" in page
 
 
-def test_the_feed_shows_where_events_went(feed: MemoryFeed, browser: FlaskClient) -> None:
+def test_the_feed_shows_where_events_went(feed: MemoryStore, browser: FlaskClient) -> None:
     feed.streams.append("Cart-1", [Event(type="Noted"), Event(type="Noted")])
     feed.streams.delete("Cart-1")
     feed.index()

@@ -22,13 +22,13 @@ from epochal.feed.results import PartitionTail
 from epochal.index.live_members import Sign, write_sign
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.reactions.definition import Delivery, Reaction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 ORIGIN = "http://127.0.0.1:7000"
 
 
 @pytest.fixture
-def failing(feed: MemoryFeed) -> Reaction:
+def failing(feed: MemoryStore) -> Reaction:
     """Parks `Cart-1` at event 0, of three; what it handles later is in `handled`."""
     for number in range(3):
         feed.streams.append("Cart-1", [Event(type="Noted", data=b"%d" % number)])
@@ -74,7 +74,7 @@ def _pressed(client: FlaskClient, act: str) -> tuple[int, str]:
     return answer.status_code, html.unescape(answer.text)
 
 
-def _parked(feed: MemoryFeed, failing: Reaction) -> dict[str, int]:
+def _parked(feed: MemoryStore, failing: Reaction) -> dict[str, int]:
     parking = feed.parking(failing)
     return {
         each.stream: each.index for at in feed.reader.partitions() for each in parking.streams(at.partition)
@@ -82,7 +82,7 @@ def _parked(feed: MemoryFeed, failing: Reaction) -> dict[str, int]:
 
 
 def test_what_waits_is_given_up_after_a_second_step_and_not_before(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     client = _client(opened)
     for link in re.findall(r'href="(/parked[^"]*)"', _get(client, "/reactions?group=totals")):
@@ -97,14 +97,14 @@ def test_what_waits_is_given_up_after_a_second_step_and_not_before(
 
 
 def test_one_event_is_given_up_and_the_stream_stays_parked(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     assert "goes on with event 1 of it, once it is replayed" in _pressed(_client(opened), "skip")[1]
     assert _parked(feed, failing) == {"Cart-1": 1}
 
 
 def test_a_reaction_of_this_machine_replays_with_its_own_handler(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction, mended: Reaction, handled: list[int]
+    feed: MemoryStore, opened: Deployment, failing: Reaction, mended: Reaction, handled: list[int]
 ) -> None:
     client = _client(opened, Services(reactions={"totals": failing}))
     assert "It failed again: ValueError: no gate is free" in _pressed(client, "replay")[1]
@@ -117,7 +117,7 @@ def test_a_reaction_of_this_machine_replays_with_its_own_handler(
 
 
 def test_a_deployed_reaction_replays_in_its_function(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -169,7 +169,7 @@ def test_where_nobody_can_handle_the_events_a_replay_is_not_offered(
 
 
 def test_credentials_that_may_only_read_are_told_so_and_nothing_is_changed(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     def reading(op: Op) -> Reply:
         if isinstance(op, Put | Update | Transact):
@@ -206,7 +206,7 @@ def _fields(client: FlaskClient) -> dict[str, str]:
     ],
 )
 def test_a_write_that_no_page_of_the_console_asked_for_is_refused(
-    feed: MemoryFeed,
+    feed: MemoryStore,
     opened: Deployment,
     failing: Reaction,
     headers: dict[str, str],
@@ -231,7 +231,7 @@ def test_no_other_page_takes_a_write(opened: Deployment) -> None:
 
 
 def test_of_two_presses_at_once_the_second_gives_up_no_other_event(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction, monkeypatch: pytest.MonkeyPatch
+    feed: MemoryStore, opened: Deployment, failing: Reaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, found = _client(opened), reactions._found  # noqa: SLF001  between it and the write the first press is done
     fields = _fields(client) | {"act": "skip"}
@@ -248,7 +248,7 @@ def test_of_two_presses_at_once_the_second_gives_up_no_other_event(
 
 
 def test_a_page_that_is_older_than_what_it_shows_changes_nothing(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     client = _client(opened)
     fields = _fields(client)
@@ -269,7 +269,7 @@ def _steered(client: FlaskClient, link: str) -> tuple[int, str]:
 
 
 def test_a_group_pauses_and_goes_on_after_a_second_step(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     client = _client(opened)
     links = re.findall(r'href="(/groups\?act=[^"]*)"', _get(client, "/reactions?group=totals"))
@@ -303,7 +303,7 @@ def test_the_function_of_a_group_that_goes_on_is_woken(opened: Deployment, faili
 
 
 def test_a_group_is_reset_once_it_is_shown_what_comes_again(
-    feed: MemoryFeed, opened: Deployment, failing: Reaction
+    feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     client = _client(opened)
     assert "Look what that does" in _get(client, "/groups?act=reset&group=totals")

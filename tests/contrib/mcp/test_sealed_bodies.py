@@ -22,7 +22,7 @@ from epochal.contrib.subjects.sealing import encrypt, write_sealed
 from epochal.deployment import Deployment
 from epochal.layout.tables import TIMERS
 from epochal.scheduling import after, later
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.contrib.timers.world import World
 
@@ -142,14 +142,14 @@ def leaks(answer: str, forms: list[bytes]) -> list[str]:
     return [trace for trace in traces if any(trace in text for text in texts)]
 
 
-def tools_of(feed: MemoryFeed, **settings: str) -> Tools:
+def tools_of(feed: MemoryStore, **settings: str) -> Tools:
     feed.index()
     driver = replace(feed.streams.driver, execute=feed.tables.execute)
     deployment = Deployment(settings=memory_settings(**settings), driver=driver, bucket=MemoryBucket())
     return Tools(read_only(deployment))
 
 
-def answers(feed: MemoryFeed, **settings: str) -> Iterator[tuple[str, str]]:
+def answers(feed: MemoryStore, **settings: str) -> Iterator[tuple[str, str]]:
     tools = tools_of(feed, **settings)
     yield "streams", answering(tools.streams)()
     for backward in (False, True):
@@ -163,7 +163,7 @@ def answers(feed: MemoryFeed, **settings: str) -> Iterator[tuple[str, str]]:
     yield "health", answering(tools.health)()
 
 
-def check(feed: MemoryFeed, forms: list[bytes], **settings: str) -> None:
+def check(feed: MemoryStore, forms: list[bytes], **settings: str) -> None:
     for tool, answer in answers(feed, **settings):
         assert not leaks(answer, forms), (tool, answer)
 
@@ -171,7 +171,7 @@ def check(feed: MemoryFeed, forms: list[bytes], **settings: str) -> None:
 @pytest.mark.parametrize("field", ["data", "meta"])
 @pytest.mark.parametrize("wrap", [*ENCODINGS.values(), *OPAQUE.values()], ids=[*ENCODINGS, *OPAQUE])
 def test_a_sealed_body_is_not_shown_however_it_is_wrapped(wrap: Wrap, field: str) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     body = wrap(SEALED)
     feed.streams.append("Order-1", [Event(type="Placed", correlation_id="c-1", **{field: body})])
     check(feed, [SEALED, body])
@@ -196,7 +196,7 @@ def test_a_sealed_body_is_not_shown_whatever_encodings_follow_one_another(
     if last is not None:
         forms.append(OPAQUE[last](forms[-1]))
     event = Event(type="Placed", correlation_id="c-1", **{field: forms[-1]})
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [later("mail", [event], at=after(days=1)) if timed else event])
     check(feed, forms)
 
@@ -221,7 +221,7 @@ def test_a_sealed_body_is_not_shown_in_base85_that_looks_like_a_link(
     for name in names:
         body = ENCODINGS[name](body)
     wrapped = in_text(last, body)
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Placed", data=wrapped)])
     check(feed, [SEALED, body, wrapped])
 
@@ -239,7 +239,7 @@ def test_a_sealed_body_is_not_shown_as_a_tag_an_id_a_cause_or_a_type(wrap: Wrap)
         Event(type=text, correlation_id="c-1"),
         later("mail", [Event(type=text)], at=after(days=1)),
     ]
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", events)
     feed.streams.append("Order-1", [Event(type="Placed", correlation_id=text)])
     check(feed, [SEALED, wrap(SEALED)])
@@ -251,7 +251,7 @@ def test_a_sealed_body_is_not_shown_as_the_name_of_a_stream_or_of_a_timer() -> N
     """Names take the letters of base64."""
     sealed = b'{"$sealed":1,"subject":"ada.lovelace@example.com","nonce":"AAAA","body":"AAAA"}'
     name = without_padding_urlsafe(sealed).decode()
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [later(name, [Event(type="Placed")], at=after(days=1))])
     feed.streams.append(name, [Event(type="Placed")])
     check(feed, [sealed, name.encode()])
@@ -267,7 +267,7 @@ def test_the_timers_of_a_store_show_no_sealed_body_in_their_tags() -> None:
 
 
 def test_a_sealed_event_is_shown_by_its_place_its_type_and_its_time_alone() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     event = Event(
         type="Named", data=SEALED, tags=("user:ada",), correlation_id="c-1", timestamp="2026-11-01T00:00:00Z"
     )
@@ -286,7 +286,7 @@ def test_a_sealed_event_is_shown_by_its_place_its_type_and_its_time_alone() -> N
 
 @pytest.mark.parametrize("words", ["ada.love", as_text(SEALED)[-50:-30], "user:ada"])
 def test_a_search_tells_nothing_of_what_is_not_shown(words: str) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for wrap in (bytes, b64encode, OPAQUE["gzip in base64 in JSON"]):
         feed.streams.append(
             "Order-1", [Event(type="Named", data=wrap(SEALED), tags=("user:ada",)[: wrap is bytes])]
@@ -324,7 +324,7 @@ ORDINARY: Final = {
 @pytest.mark.parametrize("value", ORDINARY.values(), ids=ORDINARY)
 def test_an_ordinary_event_is_shown_as_it_is_stored(value: object) -> None:
     body = json.dumps({"value": value}, ensure_ascii=False).encode()
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Placed", data=body, meta=body)])
     (shown,) = json.loads(answering(tools_of(feed).read)("Order-1", body_chars=20_000))["events"]
     assert (shown["data"], shown["metadata"]) == (body.decode(), body.decode())
@@ -333,7 +333,7 @@ def test_an_ordinary_event_is_shown_as_it_is_stored(value: object) -> None:
 
 def test_a_body_that_is_plain_text_is_shown_in_base64() -> None:
     body = b"Dear customer, your order was sent.\nIt will arrive on Monday, or on Tuesday at the latest."
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Placed", data=body)])
     (shown,) = json.loads(answering(tools_of(feed).read)("Order-1"))["events"]
     assert shown["data64"] == b64encode(body).decode()
@@ -342,7 +342,7 @@ def test_a_body_that_is_plain_text_is_shown_in_base64() -> None:
 def test_what_nobody_can_look_into_is_withheld_and_the_rest_of_the_event_shown() -> None:
     picture = b64encode(zlib.compress(bytes(range(256)))).decode()
     body = json.dumps({"total": 1.10, "picture": picture, "note": "fragile"}, separators=(",", ":"))
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append(
         "Order-1", [Event(type="Placed", data=body.encode()), Event(type="Sent", data=bytes(range(256)))]
     )
@@ -355,7 +355,7 @@ def test_what_nobody_can_look_into_is_withheld_and_the_rest_of_the_event_shown()
 def test_a_sealed_body_in_the_words_of_an_error_is_not_quoted() -> None:
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415
 
-    feed = MemoryFeed()
+    feed = MemoryStore()
     with pytest.raises(ToolError) as raised:
         answering(tools_of(feed).streams)(start=as_text(SEALED))
     assert SUBJECT not in str(raised.value)

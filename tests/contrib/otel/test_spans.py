@@ -36,7 +36,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import handle_all
 from epochal.errors import StreamDeleted
 from epochal.store.bulk import Bulk, BulkAppend
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 CODEC = EventCodec[int](
     encode=lambda number: Event(type="Added", data=b"%d" % number), decode=lambda stored: int(stored.data)
@@ -71,8 +71,8 @@ def traced() -> Iterator[Traced]:
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    return MemoryFeed()
+def feed() -> MemoryStore:
+    return MemoryStore()
 
 
 def _id(span: ReadableSpan) -> tuple[int, int]:
@@ -83,13 +83,13 @@ def _parent(span: ReadableSpan) -> tuple[int, int] | None:
     return None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
 
 
-def _meta(feed: MemoryFeed, stream: str) -> Any:
+def _meta(feed: MemoryStore, stream: str) -> Any:
     (*_, last) = feed.streams.read(stream)
     return json.loads(last.meta)  # type: ignore[arg-type]
 
 
 def test_an_append_is_a_span_with_its_category_outcome_and_cost_and_without_the_streams_name(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     token = feed.streams.append("Cart-zuse", [Event(type="Opened")], expected=NO_STREAM).token
     traced.taken()
@@ -111,7 +111,7 @@ def test_an_append_is_a_span_with_its_category_outcome_and_cost_and_without_the_
 
 
 def test_reads_are_spans_and_one_that_goes_on_ends_with_its_last_event(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     feed.streams.append("Cart-1", [Event(type="Opened"), Event(type="Paid")])
     feed.tagged.append([Event(type="Taken", tags=["course:1"])])
@@ -139,7 +139,7 @@ def test_reads_are_spans_and_one_that_goes_on_ends_with_its_last_event(
     ]
 
 
-def test_a_decision_is_a_span_around_its_load_and_its_appends(traced: Traced, feed: MemoryFeed) -> None:
+def test_a_decision_is_a_span_around_its_load_and_its_appends(traced: Traced, feed: MemoryStore) -> None:
     deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
     deciders.handle("Sum-1", 3)
     load, append, decide = traced.taken()
@@ -163,7 +163,7 @@ def test_a_decision_is_a_span_around_its_load_and_its_appends(traced: Traced, fe
 
 
 def test_a_call_that_fails_says_of_what_kind_its_error_is_and_not_its_words(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
 
@@ -179,7 +179,7 @@ def test_a_call_that_fails_says_of_what_kind_its_error_is_and_not_its_words(
 
 
 def test_a_trace_goes_on_through_an_event_into_its_reaction_and_what_that_appends(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     @reaction(name="receipts", types=["Paid"])
     def receipts(delivery: Delivery) -> None:
@@ -204,7 +204,7 @@ def test_a_trace_goes_on_through_an_event_into_its_reaction_and_what_that_append
 
 
 def test_a_delivery_of_several_traces_is_linked_to_each_and_goes_on_with_each_in_its_turn(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     @reaction(name="receipts", types=["Paid"])
     def receipts(delivery: Delivery) -> None:
@@ -228,7 +228,7 @@ def test_a_delivery_of_several_traces_is_linked_to_each_and_goes_on_with_each_in
 
 
 def test_a_handler_that_raises_is_a_span_that_failed_at_each_attempt(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     @reaction(name="receipts", attempts=2)
     async def receipts(_: Delivery) -> None:
@@ -243,7 +243,7 @@ def test_a_handler_that_raises_is_a_span_that_failed_at_each_attempt(
 
 
 def test_a_task_and_a_handler_that_is_awaited_have_their_own_spans_as_parents(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     streams = AsyncStreams(feed.streams)
 
@@ -269,7 +269,7 @@ def test_a_task_and_a_handler_that_is_awaited_have_their_own_spans_as_parents(
 
 
 def test_every_event_of_an_append_has_the_context_behind_what_its_block_and_itself_say(
-    traced: Traced, feed: MemoryFeed
+    traced: Traced, feed: MemoryStore
 ) -> None:
     with metadata(user="ada"):
         feed.streams.append_all(
@@ -288,7 +288,7 @@ def test_every_event_of_an_append_has_the_context_behind_what_its_block_and_itse
 @pytest.mark.parametrize(
     "meta", [b'{"traceparent":7}', b'{"traceparent"', b'["traceparent"]', b'"traceparent"']
 )
-def test_an_event_that_tells_no_trace_begins_one(traced: Traced, feed: MemoryFeed, meta: bytes) -> None:
+def test_an_event_that_tells_no_trace_begins_one(traced: Traced, feed: MemoryStore, meta: bytes) -> None:
     @reaction(name="receipts")
     def receipts(_: Delivery) -> None:
         """Nothing to do."""
@@ -299,7 +299,7 @@ def test_an_event_that_tells_no_trace_begins_one(traced: Traced, feed: MemoryFee
     assert (react.name, _parent(react), react.links) == ("react", None, ())
 
 
-def test_an_append_that_is_repeated_in_another_trace_is_made_once(traced: Traced, feed: MemoryFeed) -> None:
+def test_an_append_that_is_repeated_in_another_trace_is_made_once(traced: Traced, feed: MemoryStore) -> None:
     once = Event(type="Taken", tags=["course:1"], id="00000000-0000-4000-8000-000000000001")
     for _ in range(2):
         with traced.tracer.start_as_current_span("request"):
@@ -309,7 +309,7 @@ def test_an_append_that_is_repeated_in_another_trace_is_made_once(traced: Traced
     assert len(feed.tagged.read(Query(items=(QueryItem(tags=frozenset({"course:1"})),))).events) == 1
 
 
-def test_a_read_that_fails_is_a_span_that_failed(traced: Traced, feed: MemoryFeed) -> None:
+def test_a_read_that_fails_is_a_span_that_failed(traced: Traced, feed: MemoryStore) -> None:
     feed.streams.append("Cart-1", [Event(type="Paid")])
     feed.streams.delete("Cart-1")
     traced.taken()
@@ -320,7 +320,7 @@ def test_a_read_that_fails_is_a_span_that_failed(traced: Traced, feed: MemoryFee
 
 
 def test_without_a_provider_nothing_is_added_and_what_was_wrapped_is_as_it_was_before(
-    feed: MemoryFeed,
+    feed: MemoryStore,
 ) -> None:
     before = feed.streams.try_append.__func__  # type: ignore[attr-defined]
     otel.instrument()
@@ -332,7 +332,7 @@ def test_without_a_provider_nothing_is_added_and_what_was_wrapped_is_as_it_was_b
 
 
 def test_many_appends_are_in_one_span_that_tells_the_worst_and_their_events_carry_the_trace(
-    feed: MemoryFeed, traced: Traced
+    feed: MemoryStore, traced: Traced
 ) -> None:
     one = BulkAppend(stream="Cart-1", events=[Event(type="Opened")], expected=NO_STREAM)
     other = BulkAppend(stream="Cart-2", events=[Event(type="Opened")])

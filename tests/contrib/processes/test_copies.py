@@ -14,7 +14,7 @@ from epochal.contrib.processes.process import Instance
 from epochal.contrib.transfer.copying.sources import StreamSource
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.contrib.processes.world import CODEC, Charged, Outside, Placed, Released, checkout
 
 
@@ -30,7 +30,7 @@ def told(_: object, event: object) -> Iterable[Output]:
 class Moved:
     """A feed whose tips are copied, and a process over all of its layouts."""
 
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     process: Process = field(default_factory=lambda: replace(checkout(Outside()), react=told))
 
     def tips(self, *events: object, at: str | None = None) -> None:

@@ -22,7 +22,7 @@ from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import after
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.contrib.processes.world import (
     CODEC,
     Charge,
@@ -62,7 +62,7 @@ def test_a_timer_is_taken_while_an_output_keeps_failing() -> None:
 
 
 def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
-    feed, outside = MemoryFeed(), Outside(fails=lambda: True)
+    feed, outside = MemoryStore(), Outside(fails=lambda: True)
     process = replace(checkout(outside), react=lambda _, event: THREE.get(type(event).__name__, []))
     feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
     state = process.instances(feed.streams).query
@@ -80,7 +80,7 @@ def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_timer_that_is_set_with_the_end_of_its_instance_is_called_off(order: int) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     outputs = [later("GaveUp", [GaveUp()], at=after(minutes=30)), Done()][::order]
     process = replace(checkout(Outside()), react=lambda _, __: outputs)
     feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
@@ -97,7 +97,7 @@ ONE: dict[str, list[Output]] = {
 
 
 def test_an_event_of_a_timers_type_from_elsewhere_leaves_the_timer_to_be_called_off() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     process = replace(checkout(Outside()), react=lambda _, event: ONE.get(type(event).__name__, []))
     feed.streams.append("Order-1", [CODEC.encode(each) for each in (Placed(1), GaveUp(), Shipped("1"))])
     feed.react(process)
@@ -106,7 +106,7 @@ def test_an_event_of_a_timers_type_from_elsewhere_leaves_the_timer_to_be_called_
 
 
 def test_a_timer_that_is_set_anew_before_the_fired_one_is_taken_is_called_off() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     process = replace(checkout(Outside()), react=lambda _, event: ONE.get(type(event).__name__, []))
     feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
     feed.advance(process)
@@ -392,7 +392,7 @@ def test_an_input_whose_key_is_not_text_is_parked() -> None:
 
 
 def test_a_feed_in_memory_runs_a_process_to_its_rest() -> None:
-    feed, outside = MemoryFeed(), Outside()
+    feed, outside = MemoryStore(), Outside()
     feed.streams.append("Order-1", [Event.json("Placed", {"total": 10})])
     feed.react(checkout(outside))
     assert [each.type for each in feed.streams.read("Order-1")] == ["Placed", "Confirmed"]
@@ -502,7 +502,7 @@ def test_where_a_note_fails_too_the_failure_of_the_output_is_what_is_told(
 
 
 def test_a_process_with_sources_takes_a_stream_that_is_copied_to_another_layout_once() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     answer: list[Output] = [Append("Other", [Charged(1)])]
     first = replace(checkout(Outside()), react=lambda _, __: answer, sources=frozenset({"tips"}))
     feed.tips.append("Order-1", [CODEC.encode(Placed(1))])

@@ -36,7 +36,7 @@ from epochal.reactions.group_member import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import after
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 PAGES = 30_000
 """The partition of the streams in pages."""
@@ -126,7 +126,7 @@ class Enrolment:
 class World:
     """A feed, keys of persons, and the process."""
 
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     subjects: Subjects = field(default_factory=memory_subjects)
     letters: list[Any] = field(default_factory=list)
     answer: str | None = "(forgotten)"

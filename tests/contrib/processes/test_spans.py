@@ -9,13 +9,13 @@ import pytest
 from epochal.contrib.processes import process
 from epochal.deciders.codecs import json_codec
 from epochal.errors import InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 @pytest.mark.parametrize("days", [-1, 1e20, 2_000])
 def test_time_that_cannot_go_by_is_named_as_the_test_has_it(days: float) -> None:
     with pytest.raises(InvalidInput) as refused:
-        MemoryFeed().advance(days=days)
+        MemoryStore().advance(days=days)
     assert (refused.value.field, str(refused.value)[:9]) == ("advance", "advance: ")
 
 

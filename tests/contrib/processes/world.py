@@ -32,7 +32,7 @@ from epochal.reactions.definition import Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import after
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.inline import Inline
 
 
@@ -179,7 +179,7 @@ class World:
 
     outside: Outside = field(default_factory=Outside)
     more: dict[str, Any] = field(default_factory=dict)
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     passed: list[tuple[Passed, str]] = field(default_factory=list)
     requests: int = 0
     dies: Callable[[int], bool | None] = lambda _number: None

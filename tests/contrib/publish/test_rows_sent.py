@@ -17,7 +17,7 @@ from epochal.contrib.transfer.rows import COLUMNS
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.reactions.definition import Delivery
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBodies
 
 LAKE = Publication(name="lake", to="firehose", place="lake", source="epochal/shop", as_rows=True)
@@ -115,7 +115,7 @@ def test_a_sealed_body_stays_sealed_in_the_lake() -> None:
 
 
 def test_every_event_of_a_feed_comes_once_whatever_tags_it_has() -> None:
-    feed, taken = MemoryFeed(), Taken()
+    feed, taken = MemoryStore(), Taken()
     feed.streams.append("Order-7", [Event(type="Placed", data=b"{}", tags=("order:7", "customer:1"))])
     feed.streams.append("Order-7", [Event(type="Paid", data=b"{}")])
     feed.tagged.append([Event(type="Noted", data=b"{}", tags=("order:7", "customer:2"))])

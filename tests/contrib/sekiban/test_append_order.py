@@ -7,13 +7,13 @@ import time
 import pytest
 
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
 @pytest.mark.parametrize("once", [True, False], ids=["once", "every"])
 def test_a_reader_in_order_has_the_events_of_one_append_in_its_order(partitions: int, once: bool) -> None:
-    feed = MemoryFeed(options={"dcb_partitions": partitions})
+    feed = MemoryStore(options={"dcb_partitions": partitions})
     events = [
         Event(type=f"{number:03}", data=b"{}", tags=(f"t:{number % 7}", f"u:{number % 3}"))
         for number in range(20)

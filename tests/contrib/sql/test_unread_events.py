@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, create_engine,
 
 from epochal import Delivery, Event, FeedEvent, later, reaction
 from epochal.contrib.sql import SqlReadModel, SqlReadModels
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 LENT = Event(type="Lent")
 TIMER = later("reminder", [Event(type="Reminded")], at=timedelta(days=1))
@@ -33,7 +33,7 @@ def opened(folder: Path) -> SqlReadModel:
 def test_the_version_of_an_append_is_reached_that_ends_with_types_the_model_does_not_read(
     types: list[str] | None, tmp_path: Path
 ) -> None:
-    feed, model = MemoryFeed(), opened(tmp_path)
+    feed, model = MemoryStore(), opened(tmp_path)
 
     def show(connection: Connection, event: FeedEvent) -> None:
         connection.execute(insert(model.tables["loans"]).values(stream=event.stream, type=event.type))
@@ -49,7 +49,7 @@ def test_the_version_of_an_append_is_reached_that_ends_with_types_the_model_does
 
 
 def test_an_append_of_unread_types_alone_is_passed_with_skip(tmp_path: Path) -> None:
-    feed, model = MemoryFeed(), opened(tmp_path)
+    feed, model = MemoryStore(), opened(tmp_path)
 
     def show(connection: Connection, event: FeedEvent) -> None:
         connection.execute(insert(model.tables["loans"]).values(stream=event.stream, type=event.type))

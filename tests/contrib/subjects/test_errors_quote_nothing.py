@@ -33,7 +33,7 @@ from epochal.contrib.transfer.importing.typed_bodies import TypedBodies, must_be
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.deciders.upcasting import upcast
 from epochal.errors import CorruptData, InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.contrib.subjects.shown_errors import text_of
 
 MARKER = "quokka4711"
@@ -153,7 +153,7 @@ class World:
     """Stores in memory, in which each attempt has a stream of its own."""
 
     subjects: Subjects = field(default_factory=memory_subjects)
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     count: int = 0
 
     def readings(self, codec: EventCodec[Any], name: str, body: bytes) -> Iterator[BaseException]:

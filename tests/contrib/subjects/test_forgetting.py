@@ -37,7 +37,7 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
 from epochal.reactions.definition import Delivery, reaction
 from epochal.store.driver import Driver, Meter
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from tests.core.feed.feeds import Clock
 
@@ -295,7 +295,7 @@ def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
 
 
 def test_the_feed_brings_what_is_shredded_in_its_place_with_all_that_was_not_sealed() -> None:
-    subjects, feed = memory_subjects(), MemoryFeed()
+    subjects, feed = memory_subjects(), MemoryStore()
     sealed = subjects.seal("ada", SECRET)
     feed.tips.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
     feed.aggregates.append(
@@ -488,7 +488,7 @@ def test_what_kms_refuses_or_cannot_answer_is_told_and_never_taken_for_forgotten
 
 
 def test_a_reaction_is_given_what_is_shredded_and_goes_on() -> None:
-    subjects, feed = memory_subjects(), MemoryFeed()
+    subjects, feed = memory_subjects(), MemoryStore()
     sealed = subjects.seal("ada", SECRET)
     feed.tips.append("User-7", [Event(type="Named", data=sealed), Event(type="Left", data=b"{}")])
     feed.aggregates.append(

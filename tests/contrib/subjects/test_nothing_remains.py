@@ -66,7 +66,7 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import after
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects, memory_streams
 from tests.contrib.subjects.plain_text import Evidence
@@ -212,7 +212,7 @@ class World:
     found: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
-        self.feed = MemoryFeed(tables=self.tables, options={"aggregate_types": ("user",)})
+        self.feed = MemoryStore(tables=self.tables, options={"aggregate_types": ("user",)})
         self.feed.timers_table = RecordingTables()
         self.deployment: Deployment = self.feed._deployment  # noqa: SLF001  its bucket
         self.subjects: Subjects = memory_subjects(self.tables, table=SUBJECT_KEYS.kind, log=FORGET_LOG.kind)
@@ -419,7 +419,7 @@ class World:
             export = begin_feed(self.feed.reader, self.folder / "export" / format_, scope)
             run_feed(export, lambda: self.feed.reader)
         other = RecordingTables()
-        target = MemoryFeed(tables=other)
+        target = MemoryStore(tables=other)
         StreamCopier(source=StreamSource(self.feed.streams), target=target.tips).copy(STREAM)
         self.found.add("copy", *other.requests)
 
@@ -442,7 +442,7 @@ class World:
     def set_aside(self) -> None:
         """Records of changes that cannot be indexed, which are kept with their images."""
         other = RecordingTables()
-        indexer = MemoryFeed(tables=other)._indexer  # noqa: SLF001  it has no other door
+        indexer = MemoryStore(tables=other)._indexer  # noqa: SLF001  it has no other door
         broken = [
             Record(
                 table=table,

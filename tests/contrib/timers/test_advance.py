@@ -15,7 +15,7 @@ from epochal.model.stream_names import TIMER_FIRED, TIMER_SET
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.scheduling import after, cancel, later
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 REMINDED = Event(type="Reminded")
 DAY = 86_400 * 10**7
@@ -26,7 +26,7 @@ def types(streams: Streams, stream: str = "Loan-17") -> list[str]:
 
 
 def test_a_timer_fires_once_when_its_time_has_come_and_not_before() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Loan-17", [Event(type="Lent"), later("reminder", [REMINDED], at=after(days=14))])
     assert feed.advance(days=13, hours=23) == 0
     assert types(feed.streams) == ["Lent", TIMER_SET]
@@ -41,7 +41,7 @@ def test_a_timer_that_a_reaction_sets_is_due_at_the_end_of_the_same_span_on_a_sl
 ) -> None:
     seconds = itertools.count(time.time_ns(), 10**9)
     monkeypatch.setattr(time, "time_ns", lambda: next(seconds))
-    feed = MemoryFeed()
+    feed = MemoryStore()
 
     def remind(delivery: Delivery) -> None:
         timers_of(feed.streams).schedule(delivery.stream, "reminder", [REMINDED], at=after(days=14))
@@ -52,7 +52,7 @@ def test_a_timer_that_a_reaction_sets_is_due_at_the_end_of_the_same_span_on_a_sl
 
 
 def test_what_is_called_off_never_fires() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     feed.advance(days=13)
     feed.streams.append("Loan-17", [cancel("reminder")])
@@ -61,7 +61,7 @@ def test_what_is_called_off_never_fires() -> None:
 
 
 def test_timers_fire_in_the_order_of_their_times_each_at_its_own() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for stream, days in (("Loan-1", 3), ("Loan-2", 1), ("Loan-3", 2)):
         timers_of(feed.streams).schedule(stream, "reminder", [REMINDED], at=after(days=days))
     begun = parse_time(next(feed.streams.read("Loan-2")).timestamp)
@@ -72,7 +72,7 @@ def test_timers_fire_in_the_order_of_their_times_each_at_its_own() -> None:
 
 
 def test_the_clock_of_every_store_has_moved() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.advance(days=14)
     for store in (feed.streams, feed.tips, feed.tagged, feed.dcb):
         assert store.now() > feed._deployment.streams.now() + 13 * 86_400 * 10**9  # noqa: SLF001  the clock on the wall
@@ -82,7 +82,7 @@ def test_the_clock_of_every_store_has_moved() -> None:
 
 
 def test_a_firing_may_set_the_next_timer() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     second = later("weekly", [REMINDED], at=after(weeks=1))
     timers_of(feed.streams).schedule("Loan-17", "weekly", [REMINDED, second], at=after(weeks=1))
     assert feed.advance(weeks=2) == 2
@@ -90,7 +90,7 @@ def test_a_firing_may_set_the_next_timer() -> None:
 
 
 def test_the_clock_stands_still_but_for_what_goes_by() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.advance(days=1)
     begun = feed.streams.now()
     feed.tagged.append([Event(type="A", tags=("a:1",))] * 3)
@@ -100,7 +100,7 @@ def test_the_clock_stands_still_but_for_what_goes_by() -> None:
 
 
 def test_reactions_run_at_every_moment_and_set_timers_themselves() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     came = list[str]()
 
     def remind(delivery: Delivery) -> None:
@@ -117,7 +117,7 @@ def test_reactions_run_at_every_moment_and_set_timers_themselves() -> None:
 
 @pytest.mark.parametrize("name", ["tagged", "dcb"])
 def test_timers_of_tags_fire_under_their_tags(name: str) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     store = getattr(feed, name)
     lapsed = Event(type="Lapsed", tags=("seat:1",))
     timers_of(store).schedule(["seat:1", "show:2"], "hold", [lapsed], at=after(minutes=10))
@@ -126,7 +126,7 @@ def test_timers_of_tags_fire_under_their_tags(name: str) -> None:
 
 
 def test_timers_of_other_layouts_of_streams_fire_too() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     timers_of(feed.tips).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     assert feed.advance(days=14) == 1
     assert types(feed.tips) == [TIMER_SET, "Reminded", TIMER_FIRED]
@@ -137,7 +137,7 @@ def test_timers_that_set_one_another_without_a_pause_end_with_an_error(
     tags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("epochal.contrib.timers.testing._MOST", 5)
-    feed = MemoryFeed()
+    feed = MemoryStore()
 
     def again(_: Delivery) -> None:
         event = later("again", [Event(type="Came", tags=tags)], at=after(), tags=tags)
@@ -151,16 +151,16 @@ def test_timers_that_set_one_another_without_a_pause_end_with_an_error(
 
 def test_time_does_not_go_back() -> None:
     with pytest.raises(InvalidInput):
-        MemoryFeed().advance(days=-1)
+        MemoryStore().advance(days=-1)
 
 
-def test_the_fixtures_have_time_go_by(epochal_feed: MemoryFeed, epochal_streams: Streams) -> None:
+def test_the_fixtures_have_time_go_by(epochal_feed: MemoryStore, epochal_streams: Streams) -> None:
     timers_of(epochal_streams).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     assert epochal_feed.advance(days=14) == 1
 
 
 def test_a_timer_whose_setting_was_pruned_is_gone() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=after(days=14))
     feed.streams.append("Loan-17", [REMINDED])
     feed.streams.prune("Loan-17", 1)

@@ -15,7 +15,7 @@ from epochal.plan.ops import Op, Reply, Scan
 from epochal.scheduling import after, later
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from tests.support.wake_ups import WakeUps
 
@@ -37,7 +37,7 @@ class World:
     asked: list[Op] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.feed = MemoryFeed(tables=self.tables)
+        self.feed = MemoryStore(tables=self.tables)
         self.meter = Meter()
         driver = Driver(
             execute=self.execute,

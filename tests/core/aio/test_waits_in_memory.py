@@ -8,7 +8,7 @@ from epochal import Event, FeedEvent, reaction
 from epochal.aio.bridge import run
 from epochal.aio.stores import AsyncReadModel, AsyncStreams
 from epochal.read_models.documents import Documents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import memory_streams
 
 
@@ -18,7 +18,7 @@ def store(documents: Documents, event: FeedEvent) -> None:
 
 def test_a_task_that_waits_for_a_read_model_lets_the_reaction_run() -> None:
     async def main() -> bool:
-        feed = MemoryFeed()
+        feed = MemoryStore()
         model = feed.read_models.open("orders", 1)
         keep = reaction(name="orders-1")(lambda delivery: model.apply(delivery, store))
         appended = feed.streams.append("Order-1", [Event(type="Placed")])

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.feed.results import FeedItem
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.examples import seeds
 
 PAGES = 30_000
@@ -27,7 +27,7 @@ def first_order(items: Sequence[FeedItem]) -> list[str]:
 
 
 def test_events_of_one_append_to_several_tags_keep_their_order() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     tags = ["a:1", "a:1", "b:1", "b:1", "b:1", "a:1"]
     feed.tagged.append([numbered(number, tag) for number, tag in enumerate(tags)])
     feed.index()
@@ -38,7 +38,7 @@ def test_events_of_one_append_to_several_tags_keep_their_order() -> None:
 
 
 def test_an_event_with_several_tags_comes_through_all_of_them_before_the_next() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tagged.append([numbered(0, "a:1", "b:1"), numbered(1, "b:1"), numbered(2, "a:1", "c:1")])
     feed.index()
     items = feed.reader.page(PAGES).items
@@ -46,7 +46,7 @@ def test_an_event_with_several_tags_comes_through_all_of_them_before_the_next() 
 
 
 def test_events_of_one_append_to_streams_and_tags_keep_their_order() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Course-1", [numbered(0, "x:1"), numbered(1), numbered(2, "y:1"), numbered(3, "x:1")])
     feed.index()
     items = feed.reader.page(PAGES).items
@@ -57,7 +57,7 @@ def test_events_of_one_append_to_streams_and_tags_keep_their_order() -> None:
 @pytest.mark.parametrize("partitions", [1, 4])
 @pytest.mark.parametrize("once", [True, False], ids=["once", "every"])
 def test_a_reader_in_order_has_the_events_of_one_append_in_its_order(partitions: int, once: bool) -> None:
-    feed = MemoryFeed(options={"pages_partitions": partitions})
+    feed = MemoryStore(options={"pages_partitions": partitions})
     feed.tagged.append([numbered(number, f"t:{number % 7}", f"u:{number % 3}") for number in range(40)])
     feed.index()
     pages = feed.reader.ordered(within=60, once=once, now=lambda: time.time_ns() + 120 * 10**9)
@@ -69,7 +69,7 @@ def test_a_reader_in_order_has_the_events_of_one_append_in_its_order(partitions:
 
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_the_newest_have_the_events_of_one_append_in_its_order_backward(partitions: int) -> None:
-    feed = MemoryFeed(options={"pages_partitions": partitions})
+    feed = MemoryStore(options={"pages_partitions": partitions})
     feed.tagged.append([numbered(number, f"t:{number % 7}", f"u:{number % 3}") for number in range(40)])
     feed.index()
     types = [item.type for item in feed.reader.newest(100).items]
@@ -78,7 +78,7 @@ def test_the_newest_have_the_events_of_one_append_in_its_order_backward(partitio
 
 @seeds(30, 6)
 def test_appends_of_any_tags_keep_their_orders_however_they_are_indexed(seed: int) -> None:
-    rng, feed = random.Random(seed), MemoryFeed()
+    rng, feed = random.Random(seed), MemoryStore()
     number = 0
     for _ in range(rng.randint(1, 6)):
         count = rng.randint(1, 9)

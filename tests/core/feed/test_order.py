@@ -7,7 +7,7 @@ import pytest
 from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import BEGINNING
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 Where = tuple[str, int]
 
@@ -16,13 +16,13 @@ def where(items: tuple[FeedItem, ...]) -> list[Where]:
     return [(item.stream, item.index) for item in items]
 
 
-def of_pages(feed: MemoryFeed) -> list[Where]:
+def of_pages(feed: MemoryStore) -> list[Where]:
     found = (each.partition for each in feed.reader.partitions() if each.partition >= 30_000)
     return [place for number in found for page in feed.reader.read(number) for place in where(page.items)]
 
 
 def test_what_is_indexed_together_comes_in_the_order_of_its_writes() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Placed")])
     feed.streams.append("Payment-1", [Event(type="Paid")])
     feed.streams.append("Order-1", [Event(type="Shipped")])
@@ -31,7 +31,7 @@ def test_what_is_indexed_together_comes_in_the_order_of_its_writes() -> None:
 
 
 def test_streams_that_the_epoch_knows_and_new_ones_keep_the_order_of_their_writes() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Placed")])
     feed.index()
     feed.streams.append("Order-1", [Event(type="Paid")])
@@ -44,7 +44,7 @@ def test_streams_that_the_epoch_knows_and_new_ones_keep_the_order_of_their_write
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_events_are_read_in_that_order_too_however_often_a_stream_comes_in_an_entry(limit: int) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for number in range(6):
         feed.streams.append(f"Order-{number % 2}", [Event(type="Placed", data=str(number).encode())])
     feed.index()

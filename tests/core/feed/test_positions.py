@@ -11,7 +11,7 @@ from epochal.feed.whole import LOOK_BACK_SECONDS
 from epochal.index.checkpoints import FeedPosition
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.core.feed.feeds import Feeds, is_read
 from tests.support.examples import seeds
 
@@ -98,7 +98,7 @@ def test_an_append_of_long_ago_is_found_after_a_short_wait(seconds: float) -> No
 
 
 def test_a_reader_that_has_come_to_a_position_has_seen_what_was_appended() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     appended = feed.streams.append("Order-1", [Event(type="Placed")])
     feed.index()
     position = feed.reader.wait_for("Order-1", appended.version)
@@ -109,7 +109,7 @@ def test_a_reader_that_has_come_to_a_position_has_seen_what_was_appended() -> No
 
 
 def test_an_append_to_tags_has_a_position_by_the_version_of_each() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     appended = feed.tagged.append([Event(type="Seen", data=b"{}", tags=("user:1", "page:2"))])
     feed.index()
     for tag, version in appended.versions.items():

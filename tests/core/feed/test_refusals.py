@@ -12,7 +12,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.model.events import Event
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 P = 30_000
 
@@ -62,8 +62,8 @@ ODD = [
 
 
 @pytest.fixture(scope="module")
-def feed() -> MemoryFeed:
-    made = MemoryFeed()
+def feed() -> MemoryStore:
+    made = MemoryStore()
     made.streams.append("Flight-1", [Event(type="Departed")])
     made.index()
     return made
@@ -72,7 +72,7 @@ def feed() -> MemoryFeed:
 @pytest.mark.slow
 @pytest.mark.parametrize(("ask", "field", "value"), ODD, ids=repr)
 def test_what_is_not_of_its_kind_is_refused_by_name(
-    ask: str, field: str, value: object, feed: MemoryFeed
+    ask: str, field: str, value: object, feed: MemoryStore
 ) -> None:
     with pytest.raises(InvalidInput) as refusal:
         ASKS[ask](feed.reader)(**{field: value})
@@ -80,12 +80,12 @@ def test_what_is_not_of_its_kind_is_refused_by_name(
 
 
 @pytest.mark.parametrize("partitions", [[P], (P,), {P}, {P: 1}.keys()])
-def test_partitions_are_named_by_any_collection(partitions: Any, feed: MemoryFeed) -> None:
+def test_partitions_are_named_by_any_collection(partitions: Any, feed: MemoryStore) -> None:
     pages = feed.reader.ordered(within=0, partitions=partitions)
     assert [item.stream for page in pages for item in page.items] == ["Flight-1"]
 
 
-def test_before_the_beginning_no_stream_is_listed(feed: MemoryFeed) -> None:
+def test_before_the_beginning_no_stream_is_listed(feed: MemoryStore) -> None:
     page = feed.reader.streams(start=Checkpoint(0), direction="backward")
     assert (page.streams, page.at_end) == ((), True)
     assert feed.reader.streams(start=None, direction="backward").streams
@@ -93,7 +93,7 @@ def test_before_the_beginning_no_stream_is_listed(feed: MemoryFeed) -> None:
 
 @pytest.mark.parametrize("ask", ["newest", "streams", "ordered"])
 def test_so_are_categories_where_the_index_has_no_partition_yet(ask: str) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for each in (5, "Flight", [5]):
         more = {"categories": each} | ({"partitions": []} if ask == "ordered" else {})
         empty = {"before": {}} if ask == "newest" else {"start": {}} if ask == "streams" else {}

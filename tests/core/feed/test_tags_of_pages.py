@@ -20,13 +20,13 @@ from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete
 from epochal.reactions.definition import Delivery, reaction
 from epochal.store.encoding import BodyCodec
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBodies, memory_tagged_events
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
 
 
-def items(feed: MemoryFeed, **how: object) -> list[FeedItem]:
+def items(feed: MemoryStore, **how: object) -> list[FeedItem]:
     feed.index()
     partitions = [each.partition for each in feed.reader.partitions() if source_of(each.partition) == "pages"]
     pages = [page for partition in partitions for page in feed.reader.read(partition, data=True, **how)]
@@ -38,7 +38,7 @@ def event(kind: str, *tags: str, data: bytes = b"{}", **fields: str) -> Event:
 
 
 def test_a_tagged_event_comes_through_each_of_its_tags_and_once_through_its_first() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tagged.append([event("a", "x:1", "y:1"), event("b", "y:1"), event("d")])
     feed.tagged.append([event("c", "z:1", "y:1", "x:1", id=ID, meta=b'{"user":"me"}')])
 
@@ -58,20 +58,20 @@ def test_a_tagged_event_comes_through_each_of_its_tags_and_once_through_its_firs
 
 
 def test_what_is_also_under_its_type_comes_no_more_often() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     memory_tagged_events(feed.tables, types=["a"], everything=True).append([event("a", "x:1")])
     assert [item.stream for item in items(feed)] == ["$tag-x:1"]
 
 
 def test_the_category_of_a_tag_is_its_group_apart_from_named_streams() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tagged.append([event("a", "course:1", "student:1")])
     assert [item.stream for item in items(feed, categories={"$tag-course"})] == ["$tag-course:1"]
     assert items(feed, categories={"course"}) == []
 
 
 def test_bodies_on_the_first_tags_page_or_in_the_bucket_come_with_the_event() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     noise, large = os.urandom(3_000), os.urandom(600_000)
     made = feed.tagged.append([event("a", "x:1", "y:1", data=noise), event("b", "y:1", data=large, id=ID)])
     assert made.events[1].data == large
@@ -95,13 +95,13 @@ def test_bodies_on_the_first_tags_page_or_in_the_bucket_come_with_the_event() ->
 
 
 def test_without_a_bucket_a_body_larger_than_a_page_is_refused() -> None:
-    store = replace(MemoryFeed().tagged, codec=BodyCodec())
+    store = replace(MemoryStore().tagged, codec=BodyCodec())
     with pytest.raises(TooLarge):
         store.append([event("b", "y:1", data=os.urandom(600_000))])
 
 
 def test_a_broken_event_comes_with_its_fault_and_its_neighbours_with_their_data() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for _ in range(3):
         feed.tagged.append([event("a", "x:1", "y:1", data=os.urandom(3_000))])
     feed.index()
@@ -124,7 +124,7 @@ def without_bodies(monkeypatch: pytest.MonkeyPatch, error: Fault) -> None:
 def test_a_tagged_event_whose_body_cannot_be_had_stops_itself_alone(
     monkeypatch: pytest.MonkeyPatch, error: Fault
 ) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tagged.append([event("a", "x:1"), event("b", "x:1", "y:1", data=os.urandom(600_000))])
     feed.tagged.append([event("c", "x:1")])
     feed.streams.append("Order-1", [event("d")])
@@ -145,7 +145,7 @@ def test_a_tagged_event_whose_body_cannot_be_had_stops_itself_alone(
 def test_a_tagged_event_whose_body_is_missing_parks_its_stream_and_no_other(
     monkeypatch: pytest.MonkeyPatch, in_order: bool
 ) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tagged.append([event("a", "x:1", data=os.urandom(600_000))])
     feed.streams.append("Order-1", [event("d")])
     without_bodies(monkeypatch, MissingBody("bodies/1"))
@@ -160,14 +160,14 @@ def test_a_tagged_event_whose_body_is_missing_parks_its_stream_and_no_other(
 
 
 def test_an_item_of_an_events_id_is_of_a_table_of_streams() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tagged.append([event("a", "course:1", id=ID)])
     items = list(feed.tables.items("streams"))
     assert [kind_of(item) for item in items] == ["streams", "streams"]
 
 
 def test_an_event_of_a_stream_comes_through_it_and_its_tags_and_once_through_the_stream() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Student-1", [Event(type="a"), Event(type="b", tags=("x:1", "Student-1"))])
 
     assert sorted((item.stream, item.type) for item in items(feed)) == [

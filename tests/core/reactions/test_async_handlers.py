@@ -14,19 +14,19 @@ from epochal import Delivery, Event, reaction
 from epochal.aio.stores import AsyncStreams
 from epochal.errors import InvalidInput
 from epochal.reactions.calls import Calls
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    found = MemoryFeed()
+def feed() -> MemoryStore:
+    found = MemoryStore()
     for number in range(6):
         found.streams.append(f"Cart-{number}", [Event(type="Opened"), Event(type="Paid")])
     return found
 
 
 def test_every_event_is_handled_in_order_within_its_stream_and_streams_wait_side_by_side(
-    feed: MemoryFeed,
+    feed: MemoryStore,
 ) -> None:
     handled: dict[str, list[int]] = {}
     loops: set[int] = set()
@@ -49,7 +49,7 @@ def test_every_event_is_handled_in_order_within_its_stream_and_streams_wait_side
 
 
 def test_a_handler_that_raises_is_awaited_again_and_its_stream_is_parked_and_replayed(
-    feed: MemoryFeed,
+    feed: MemoryStore,
 ) -> None:
     broken = {"Cart-3"}
     attempts: list[int] = []
@@ -74,7 +74,7 @@ def test_a_handler_that_raises_is_awaited_again_and_its_stream_is_parked_and_rep
     assert handled[-2:] == [("Cart-3", 0), ("Cart-3", 1)]
 
 
-def test_a_handler_that_is_cancelled_has_failed(feed: MemoryFeed) -> None:
+def test_a_handler_that_is_cancelled_has_failed(feed: MemoryStore) -> None:
     @reaction(name="board", attempts=1, categories=["Cart"])
     async def board(delivery: Delivery) -> None:
         if delivery.stream == "Cart-2":
@@ -84,7 +84,7 @@ def test_a_handler_that_is_cancelled_has_failed(feed: MemoryFeed) -> None:
     assert [(failure.stream, failure.index) for failure in ran.parked] == [("Cart-2", 0)]
 
 
-def test_a_handler_that_ends_the_process_ends_the_run_and_nothing_is_parked(feed: MemoryFeed) -> None:
+def test_a_handler_that_ends_the_process_ends_the_run_and_nothing_is_parked(feed: MemoryStore) -> None:
     @reaction(name="board")
     async def board(delivery: Delivery) -> None:
         if delivery.stream == "Cart-2":
@@ -97,7 +97,7 @@ def test_a_handler_that_ends_the_process_ends_the_run_and_nothing_is_parked(feed
     assert not set(threading.enumerate()) - before
 
 
-def test_what_it_appends_names_the_event_as_its_cause(feed: MemoryFeed) -> None:
+def test_what_it_appends_names_the_event_as_its_cause(feed: MemoryStore) -> None:
     streams = AsyncStreams(feed.streams)
 
     @reaction(name="receipts", types=["Paid"])
@@ -110,7 +110,7 @@ def test_what_it_appends_names_the_event_as_its_cause(feed: MemoryFeed) -> None:
     assert (printed.causation_id, printed.correlation_id) == ("Cart-4@1", "Cart-4@1")
 
 
-def test_what_it_runs_within_is_entered_once_on_its_loop_and_left_at_the_end(feed: MemoryFeed) -> None:
+def test_what_it_runs_within_is_entered_once_on_its_loop_and_left_at_the_end(feed: MemoryStore) -> None:
     told: list[object] = []
 
     @asynccontextmanager
@@ -133,7 +133,7 @@ def test_what_it_runs_within_is_entered_once_on_its_loop_and_left_at_the_end(fee
     assert told[1:] == ["A-1", "A-2", "left"]
 
 
-def test_what_it_runs_within_fails_the_run_and_not_a_stream(feed: MemoryFeed) -> None:
+def test_what_it_runs_within_fails_the_run_and_not_a_stream(feed: MemoryStore) -> None:
     @asynccontextmanager
     async def place() -> AsyncIterator[None]:
         raise LookupError("no region")
@@ -147,7 +147,7 @@ def test_what_it_runs_within_fails_the_run_and_not_a_stream(feed: MemoryFeed) ->
         feed.react(board)
 
 
-def test_what_leaving_raises_is_raised(feed: MemoryFeed) -> None:
+def test_what_leaving_raises_is_raised(feed: MemoryStore) -> None:
     @asynccontextmanager
     async def place() -> AsyncIterator[None]:
         yield

@@ -15,12 +15,12 @@ from epochal.layout.changes import Removal
 from epochal.reactions import handling, page_tasks
 from epochal.reactions.definition import Reaction, Selector
 from epochal.read_models.documents import Documents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 Seen = list[tuple[str, object]]
 
 
-def fill(feed: MemoryFeed, stream: str, *types: str) -> None:
+def fill(feed: MemoryStore, stream: str, *types: str) -> None:
     feed.streams.append(stream, [Event(type=each) for each in types])
 
 
@@ -44,7 +44,7 @@ def board(seen: Seen, fails: set[str] | None = None, **options: Any) -> Reaction
 
 @pytest.mark.parametrize("options", [{}, {"in_order": True}, {"members": 3}, {"max_events": 1}])
 def test_a_removal_is_called_where_it_was_between_the_events_of_its_stream(options: dict[str, Any]) -> None:
-    feed, seen = MemoryFeed(), Seen()
+    feed, seen = MemoryStore(), Seen()
     fill(feed, "Cart-1", "a", "b", "c")
     feed.streams.prune("Cart-1", 1)
     fill(feed, "Cart-1", "d")
@@ -68,7 +68,7 @@ def test_a_removal_is_called_where_it_was_between_the_events_of_its_stream(optio
 
 
 def test_a_reaction_that_asks_for_events_alone_is_called_with_nothing_else() -> None:
-    feed, seen = MemoryFeed(), list[Delivery]()
+    feed, seen = MemoryStore(), list[Delivery]()
     fill(feed, "Cart-1", "a")
     feed.streams.delete("Cart-1")
     (ran,) = [each for each in feed.react(Reaction(name="board", handler=seen.append)) if each.events]
@@ -77,7 +77,7 @@ def test_a_reaction_that_asks_for_events_alone_is_called_with_nothing_else() -> 
 
 
 def test_types_of_events_do_not_keep_removals_back_and_categories_and_selectors_of_streams_do() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for stream in ("Cart-1", "Cart-2", "Order-1"):
         fill(feed, stream, "a")
         feed.streams.delete(stream)
@@ -97,7 +97,7 @@ def test_types_of_events_do_not_keep_removals_back_and_categories_and_selectors_
 def test_a_removal_that_fails_parks_its_stream_and_is_called_again_when_it_is_replayed(
     in_order: bool,
 ) -> None:
-    feed, seen, fails = MemoryFeed(), Seen(), {"deleted"}
+    feed, seen, fails = MemoryStore(), Seen(), {"deleted"}
     fill(feed, "Cart-1", "a", "b")
     feed.streams.delete("Cart-1")
     fill(feed, "Cart-2", "a")
@@ -116,7 +116,7 @@ def test_a_removal_that_fails_parks_its_stream_and_is_called_again_when_it_is_re
 
 @pytest.mark.parametrize("in_order", [False, True])
 def test_a_removal_that_blocks_holds_its_partition_up_even_as_the_last_of_a_page(in_order: bool) -> None:
-    feed, seen, fails = MemoryFeed(), Seen(), {"deleted"}
+    feed, seen, fails = MemoryStore(), Seen(), {"deleted"}
     fill(feed, "Cart-1", "a", "b")
     feed.streams.delete("Cart-1")
     options: dict[str, Any] = {"attempts": 2, "on_failure": "block", "in_order": in_order}
@@ -130,7 +130,7 @@ def test_a_removal_that_blocks_holds_its_partition_up_even_as_the_last_of_a_page
 
 @pytest.mark.parametrize("options", [{}, {"in_order": True}, {"on_failure": "block"}])
 def test_what_follows_a_removal_that_fails_waits_for_it(options: dict[str, Any]) -> None:
-    feed, seen = MemoryFeed(), Seen()
+    feed, seen = MemoryStore(), Seen()
     fill(feed, "Cart-1", "a")
     feed.streams.delete("Cart-1", leave_open=True)
     fill(feed, "Cart-2", "x")
@@ -140,7 +140,7 @@ def test_what_follows_a_removal_that_fails_waits_for_it(options: dict[str, Any])
 
 
 def test_what_went_while_a_stream_was_parked_is_called_when_it_is_replayed() -> None:
-    feed, seen, broken = MemoryFeed(), Seen(), [True]
+    feed, seen, broken = MemoryStore(), Seen(), [True]
     fill(feed, "Cart-1", "a", "b")
     reaction_ = board(seen, attempts=1)
 
@@ -166,7 +166,7 @@ def test_what_went_while_a_stream_was_parked_is_called_when_it_is_replayed() -> 
 
 
 def test_after_processes_have_died_removals_are_called_one_by_one_like_events() -> None:
-    feed, seen = MemoryFeed(), Seen()
+    feed, seen = MemoryStore(), Seen()
     fill(feed, "Cart-1", "a", "b")
     feed.streams.prune("Cart-1", 1)
     fill(feed, "Cart-1", "c")
@@ -179,7 +179,7 @@ def test_after_processes_have_died_removals_are_called_one_by_one_like_events() 
 
 def test_a_run_that_is_over_before_a_removal_calls_it_in_the_next() -> None:
     """The removal is the last of its page: all events before it are handled."""
-    feed, seen = MemoryFeed(), Seen()
+    feed, seen = MemoryStore(), Seen()
     fill(feed, "Cart-1", "a")
     feed.streams.delete("Cart-1")
     feed.index()
@@ -200,7 +200,7 @@ def test_a_run_that_is_over_before_a_removal_calls_it_in_the_next() -> None:
 
 
 def test_a_handler_that_is_awaited_has_removals_awaited() -> None:
-    feed, seen = MemoryFeed(), Seen()
+    feed, seen = MemoryStore(), Seen()
     fill(feed, "Cart-1", "a")
     feed.streams.delete("Cart-1")
 
@@ -238,7 +238,7 @@ def test_a_key_is_of_the_removal_alone() -> None:
 
 
 def test_a_read_model_drops_the_document_of_a_stream_that_was_deleted_once() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     model = feed.read_models.open("carts", 1)
     dropped: list[str] = []
 
@@ -272,7 +272,7 @@ def test_a_read_model_drops_the_document_of_a_stream_that_was_deleted_once() -> 
 
 
 def test_a_removal_that_comes_after_a_later_one_is_not_folded() -> None:
-    model = MemoryFeed().read_models.open("carts", 1)
+    model = MemoryStore().read_models.open("carts", 1)
 
     def folded(removal: Removal) -> bool:
         delivery = Delivery(group="g", partition=0, stream="Cart-1", events=(), removal=removal)
@@ -285,7 +285,7 @@ def test_a_removal_that_comes_after_a_later_one_is_not_folded() -> None:
 
 
 def test_a_delivery_of_events_is_no_removal() -> None:
-    model = MemoryFeed().read_models.open("carts", 1)
+    model = MemoryStore().read_models.open("carts", 1)
     event = FeedEvent(stream="Cart-1", index=0, type="a")
     delivery = Delivery(group="g", partition=0, stream="Cart-1", events=(event,))
     with pytest.raises(InvalidInput, match="delivery"):
@@ -293,7 +293,7 @@ def test_a_delivery_of_events_is_no_removal() -> None:
 
 
 def test_a_prune_that_keeps_the_state_is_no_deletion() -> None:
-    feed, seen = MemoryFeed(), Seen()
+    feed, seen = MemoryStore(), Seen()
     feed.streams.append("Cart-1", [Event(type="a")], unfolds=[Unfold(type="state", data=b"{}")])
     feed.streams.prune("Cart-1", 1)
     feed.react(board(seen))

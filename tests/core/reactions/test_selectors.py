@@ -15,12 +15,12 @@ from epochal.feed.events import FeedEvent
 from epochal.layout.changes import Span
 from epochal.model.bodies import Claim
 from epochal.plan.ops import Op, Reply
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBodies
 from tests.core.reactions.world import World
 
 
-def given(feed: MemoryFeed, only: Selector, **more: Any) -> list[tuple[str, int]]:
+def given(feed: MemoryStore, only: Selector, **more: Any) -> list[tuple[str, int]]:
     """What a reaction is given that is narrowed so."""
     handled: list[tuple[str, int]] = []
 
@@ -33,8 +33,8 @@ def given(feed: MemoryFeed, only: Selector, **more: Any) -> list[tuple[str, int]
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    feed = MemoryFeed()
+def feed() -> MemoryStore:
+    feed = MemoryStore()
     meta = b'{"tenant": "acme", "deep": {"n": 1}}'
     feed.streams.append("Order-1", [Event.json("Placed", {})])
     feed.streams.append("Order-12", [Event.json("Placed", {}, meta=meta), Event.json("Paid", {})])
@@ -44,16 +44,16 @@ def feed() -> MemoryFeed:
     return feed
 
 
-def test_one_stream_alone_is_delivered(feed: MemoryFeed) -> None:
+def test_one_stream_alone_is_delivered(feed: MemoryStore) -> None:
     assert given(feed, Selector(streams=["Order-1"])) == [("Order-1", 0)]
 
 
-def test_a_prefix_of_names_narrows(feed: MemoryFeed) -> None:
+def test_a_prefix_of_names_narrows(feed: MemoryStore) -> None:
     assert given(feed, Selector(prefix="Order-1")) == [("Order-1", 0), ("Order-12", 0), ("Order-12", 1)]
     assert given(feed, Selector(prefix="Order-12"), types=["Paid"]) == []
 
 
-def test_types_and_a_prefix_hold_together(feed: MemoryFeed) -> None:
+def test_types_and_a_prefix_hold_together(feed: MemoryStore) -> None:
     assert given(feed, Selector(prefix="Order-12"), types=["Paid"]) == [("Order-12", 1)]
 
 
@@ -68,29 +68,29 @@ def test_types_and_a_prefix_hold_together(feed: MemoryFeed) -> None:
         ({"deep": {"n": 1.0}}, [("Order-12", 0)]),
     ],
 )
-def test_metadata_narrow(feed: MemoryFeed, metadata: dict[str, Any], found: list[tuple[str, int]]) -> None:
+def test_metadata_narrow(feed: MemoryStore, metadata: dict[str, Any], found: list[tuple[str, int]]) -> None:
     assert given(feed, Selector(metadata=metadata)) == found
 
 
 @pytest.mark.parametrize(
     ("asked", "had"), [(1, True), (0, False), ({"n": 1}, {"n": True}), ([1], [True]), ([1, 2], [1]), ({}, [])]
 )
-def test_a_number_is_not_a_boolean_in_metadata(feed: MemoryFeed, asked: object, had: object) -> None:
+def test_a_number_is_not_a_boolean_in_metadata(feed: MemoryStore, asked: object, had: object) -> None:
     feed.streams.append("Flag-1", [Event.json("Set", {}, meta=json.dumps({"flag": had}).encode())])
     assert given(feed, Selector(metadata={"flag": asked})) == []
     assert given(feed, Selector(metadata={"flag": had}), name="other") == [("Flag-1", 0)]
 
 
-def test_a_conversation_is_delivered_with_the_event_that_began_it(feed: MemoryFeed) -> None:
+def test_a_conversation_is_delivered_with_the_event_that_began_it(feed: MemoryStore) -> None:
     assert given(feed, Selector(correlation_id="talk")) == [("Cart-1", 0)]
 
 
-def test_the_first_event_of_a_conversation_belongs_to_it(feed: MemoryFeed) -> None:
+def test_the_first_event_of_a_conversation_belongs_to_it(feed: MemoryStore) -> None:
     feed.streams.append("Parcel-1", [Event.json("Sent", {}, correlation_id="Order-1@0")])
     assert given(feed, Selector(correlation_id="Order-1@0")) == [("Order-1", 0), ("Parcel-1", 0)]
 
 
-def test_an_event_that_a_query_asks_for_is_delivered_once_whatever_its_tags(feed: MemoryFeed) -> None:
+def test_an_event_that_a_query_asks_for_is_delivered_once_whatever_its_tags(feed: MemoryStore) -> None:
     feed.tagged.append([Event.json("Enrolled", {}, tags=("course:1", "student:2", "term:a"))])
     feed.tagged.append([Event.json("Enrolled", {}, tags=("course:1", "student:3"))])
     feed.tagged.append([Event.json("Left", {}, tags=("course:1", "student:2"))])
@@ -106,13 +106,13 @@ def test_an_event_that_a_query_asks_for_is_delivered_once_whatever_its_tags(feed
     assert given(feed, both) == [("$tag-course:1", 2), ("$tag-student:2", 0)]
 
 
-def renewed(feed: MemoryFeed) -> MemoryFeed:
+def renewed(feed: MemoryStore) -> MemoryStore:
     """The same, without the group."""
     feed.groups.delete("narrow")
     return feed
 
 
-def test_types_without_tags_come_through_their_first_stream_alone(feed: MemoryFeed) -> None:
+def test_types_without_tags_come_through_their_first_stream_alone(feed: MemoryStore) -> None:
     feed.tagged.append([Event.json("Enrolled", {}, tags=("course:1", "student:2"))])
     query = Query(items=(QueryItem(types=frozenset({"Enrolled", "Paid"})),))
     assert given(feed, Selector(query=query)) == [("$tag-course:1", 0), ("Order-12", 1)]
@@ -199,7 +199,7 @@ def test_an_event_whose_body_is_missing_parks_its_stream_whatever_narrows_the_re
     def get(_: MemoryBodies, claim: Claim) -> NoReturn:
         raise MissingBody(claim.key)
 
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Scanned", data=os.urandom(600_000), correlation_id="talk")])
     monkeypatch.setattr(MemoryBodies, "get", get)
 
@@ -213,7 +213,7 @@ def test_an_event_whose_body_is_missing_parks_its_stream_whatever_narrows_the_re
 
 @pytest.mark.parametrize("only", [None, Selector(correlation_id="talk"), Selector(metadata={"a": 1})])
 def test_what_is_pruned_is_delivered_as_such_where_a_selector_cannot_judge_it(only: Selector | None) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("A-1", [Event(type="x", meta=b'{"a":1}', correlation_id="talk")] * 3)
     feed.index()
     while not feed.streams.prune("A-1", 2).done:
@@ -230,14 +230,14 @@ def test_what_is_pruned_is_delivered_as_such_where_a_selector_cannot_judge_it(on
 
 @pytest.mark.parametrize("once", [False, True])
 def test_once_takes_nothing_from_a_query_which_has_an_event_once(once: bool) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-2", [Event.json("Placed", {}, tags=("a:1", "z:1"))])
     only = Selector(query=query_of(({"z:1"}, set())))
     assert given(feed, only, once=once) == [("$tag-z:1", 0)]
 
 
 def test_an_event_of_a_stream_that_is_named_like_a_tag_of_its_own_comes_once() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event.json("Placed", {}, tags=("Order-1",))])
     feed.streams.append("Order-2", [Event.json("Placed", {}, tags=("Order-1", "z:1"))])
     only = Selector(query=query_of(({"Order-1"}, set())))
@@ -249,7 +249,7 @@ def test_one_name_is_no_list_of_names() -> None:
         Selector(streams="Order-1")
 
 
-def test_a_dry_run_counts_what_a_selector_lets_through(feed: MemoryFeed) -> None:
+def test_a_dry_run_counts_what_a_selector_lets_through(feed: MemoryStore) -> None:
     @reaction(name="narrow", only=Selector(prefix="Order-12"))
     def narrow(_: Delivery) -> None:
         """Nothing."""
@@ -259,7 +259,7 @@ def test_a_dry_run_counts_what_a_selector_lets_through(feed: MemoryFeed) -> None
     assert sum(each.again for each in told) == 2
 
 
-def test_a_selector_is_a_readers_too(feed: MemoryFeed) -> None:
+def test_a_selector_is_a_readers_too(feed: MemoryStore) -> None:
     feed.index()
     page = feed.reader.page(30_000, predicate=Selector(prefix="Cart-").takes)
     assert [item.stream for item in page.items] == ["Cart-1"]

@@ -8,7 +8,7 @@ from typing import assert_type
 
 from epochal.aio import AsyncReadModel, AsyncReadModels
 from epochal.read_models import ReadModel
-from epochal.testing import MemoryFeed
+from epochal.testing import MemoryStore
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Total:
 
 
 def test_documents_have_the_class_that_the_model_was_opened_with() -> None:
-    model = MemoryFeed().read_models.open("totals", 1, of=Total)
+    model = MemoryStore().read_models.open("totals", 1, of=Total)
     assert_type(model, ReadModel[Total])
     assert_type(model.get("a"), Total | None)
     assert_type(model.get("a", Total(0)), Total)
@@ -27,7 +27,7 @@ def test_documents_have_the_class_that_the_model_was_opened_with() -> None:
 
 def test_the_awaited_form_is_typed_likewise() -> None:
     async def live() -> None:
-        models = AsyncReadModels(MemoryFeed().read_models)
+        models = AsyncReadModels(MemoryStore().read_models)
         model = models.open("totals", 1, of=Total)
         assert_type(model, AsyncReadModel[Total])
         assert_type(await model.get("a", Total(3)), Total)

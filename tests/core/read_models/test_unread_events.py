@@ -12,7 +12,7 @@ from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.ops import Op, Reply
 from epochal.reactions import Reaction
 from epochal.read_models import Documents, ReadModel
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 
 LENT = Event(type="Lent")
@@ -53,7 +53,7 @@ def keeping(model: ReadModel[object], types: list[str] | None) -> Reaction:
 def test_the_version_of_an_append_is_reached_that_ends_with_types_the_model_does_not_read(
     types: list[str] | None, appended: list[Event]
 ) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     model = feed.read_models.open("loans", 1)
     version = feed.streams.append("Loan-1", appended).version
     feed.react(keeping(model, types))
@@ -63,7 +63,7 @@ def test_the_version_of_an_append_is_reached_that_ends_with_types_the_model_does
 
 
 def test_an_append_of_unread_types_alone_is_passed_with_skip() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     model = feed.read_models.open("loans", 1)
 
     @reaction(name="loans-1", categories=["Loan"], skipped=model.skip)
@@ -83,7 +83,7 @@ def test_an_append_of_unread_types_alone_is_passed_with_skip() -> None:
 
 def test_what_is_skipped_is_not_read_and_takes_a_write_a_stream() -> None:
     tables = RecordedTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
-    feed, deliveries = MemoryFeed(tables=tables), list[Delivery]()
+    feed, deliveries = MemoryStore(tables=tables), list[Delivery]()
 
     @reaction(name="loans-1", types=["Lent"], categories=["Loan"], skipped=deliveries.append)
     def keep(delivery: Delivery) -> None:
@@ -104,7 +104,7 @@ def test_what_is_skipped_is_not_read_and_takes_a_write_a_stream() -> None:
 
 @pytest.mark.parametrize("in_order", [False, True])
 def test_what_follows_skipped_events_covers_them(in_order: bool) -> None:
-    feed, deliveries = MemoryFeed(), list[tuple[str, list[int], int | None]]()
+    feed, deliveries = MemoryStore(), list[tuple[str, list[int], int | None]]()
 
     def note(delivery: Delivery) -> None:
         deliveries.append((delivery.stream, [event.index for event in delivery.events], delivery.next))
@@ -118,7 +118,7 @@ def test_what_follows_skipped_events_covers_them(in_order: bool) -> None:
 
 
 def test_a_skip_that_keeps_failing_parks_its_stream_and_is_replayed() -> None:
-    feed, fails = MemoryFeed(), True
+    feed, fails = MemoryStore(), True
     model = feed.read_models.open("loans", 1)
 
     def skip(delivery: Delivery) -> None:
@@ -141,13 +141,13 @@ def test_a_skip_that_keeps_failing_parks_its_stream_and_is_replayed() -> None:
     assert model.wait_for("Loan-1", version, seconds=0)
 
 
-def ran_partition(feed: MemoryFeed) -> int:
+def ran_partition(feed: MemoryStore) -> int:
     (partition,) = (each.partition for each in feed.reader.partitions() if each.tail)
     return partition
 
 
 def test_events_that_are_folded_are_passed_when_they_come_again_with_more() -> None:
-    model = MemoryFeed().read_models.open("loans", 1)
+    model = MemoryStore().read_models.open("loans", 1)
     events = (FeedEvent(stream="Loan-1", index=0, type="Lent"),)
     model.apply(Delivery(group="g", partition=0, stream="Loan-1", events=events), show)
     again = Delivery(group="g", partition=0, stream="Loan-1", events=events, next=3)

@@ -18,7 +18,7 @@ from epochal.model.versions import AtVersion
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.steering import Groups
 from epochal.scheduling import after, cancel, later
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def of_types(delivery: Delivery) -> list[str]:
     ],
 )
 def test_a_decider_folds_its_own_events_alone_though_the_stream_has_timers(access: Access[int, Lent]) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC, access=access)
     feed.streams.append("Loan-17", [TIMED])
     deciders.handle("Loan-17", 14)
@@ -58,7 +58,7 @@ def test_a_decider_folds_its_own_events_alone_though_the_stream_has_timers(acces
 
 
 def test_the_versions_of_a_stream_count_its_timers_and_reads_of_all_show_them() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
     feed.streams.append("Loan-17", [TIMED])
     assert deciders.handle("Loan-17", 14, expected=AtVersion(1)).version == 2
@@ -72,14 +72,14 @@ def test_the_versions_of_a_stream_count_its_timers_and_reads_of_all_show_them() 
     "codec", [CODEC, CODEC.keeping(), EventCodec(encode=CODEC.encode, decode=CODEC.decode)]
 )
 def test_a_codec_reads_nothing_of_a_timers_event(codec: EventCodec[Lent]) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Loan-17", [TIMED, Event.json("Lent", {"days": 14})])
     assert [codec.read(event) for event in feed.streams.read("Loan-17")] == [None, Lent(14)]
 
 
 @pytest.mark.parametrize("types", [CODEC.types, frozenset()])
 def test_a_projection_by_codec_passes_timers_over(types: frozenset[str]) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     codec = EventCodec(encode=CODEC.encode, decode=CODEC.decode, types=types)
     feed.tagged.append([later("r", [Event(type="A")], at=after(days=1), tags=["loan:17"])])
     feed.tagged.append([CODEC.tagged(Lent(14), "loan:17")])
@@ -90,7 +90,7 @@ def test_a_projection_by_codec_passes_timers_over(types: frozenset[str]) -> None
 
 
 def test_a_reaction_is_given_timers_only_where_it_names_their_types() -> None:
-    feed, came = MemoryFeed(), dict[str, list[str]]()
+    feed, came = MemoryStore(), dict[str, list[str]]()
     feed.streams.append("Loan-17", [TIMED, Event(type="Lent")])
     feed.streams.append("Loan-18", [TIMED, cancel("reminder")])
     for name, types in (
@@ -111,7 +111,7 @@ def test_a_reaction_is_given_timers_only_where_it_names_their_types() -> None:
 
 
 def test_a_stream_of_timers_alone_is_not_read_for_a_reaction_that_names_no_types() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Loan-18", [TIMED, cancel("reminder")])
     called = list[Delivery]()
     everything = Reaction(name="all", handler=called.append)
@@ -121,7 +121,7 @@ def test_a_stream_of_timers_alone_is_not_read_for_a_reaction_that_names_no_types
 
 
 def test_a_reset_counts_no_events_of_timers_for_a_reaction_that_is_given_none() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Loan-17", [TIMED, Event(type="Lent")])
     reaction = Reaction(name="all", handler=lambda _: None)
     feed.react(reaction)

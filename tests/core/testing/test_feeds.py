@@ -8,13 +8,13 @@ import pytest
 
 from epochal import Delivery, Event, reaction
 from epochal.errors import InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 STEPS = ("Placed", "Paid", "Shipped", "Closed")
 
 
 def test_a_reaction_handles_what_it_appends_itself() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     seen: list[str] = []
 
     @reaction(name="steps", categories=["Order"])
@@ -36,7 +36,7 @@ def test_a_reaction_handles_what_it_appends_itself() -> None:
 
 
 def test_one_result_is_returned_for_each_partition_however_often_it_ran() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
 
     @reaction(name="copies", categories=["Order"])
     def copy(delivery: Delivery) -> None:
@@ -55,7 +55,7 @@ def test_one_result_is_returned_for_each_partition_however_often_it_ran() -> Non
 
 
 def test_a_reaction_that_feeds_itself_for_ever_is_told_so() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
 
     @reaction(name="endless", categories=["Order"])
     def again(delivery: Delivery) -> None:
@@ -70,7 +70,7 @@ def test_a_reaction_that_feeds_itself_for_ever_is_told_so() -> None:
 
 @pytest.mark.parametrize("members", [1, 2])
 def test_what_blocks_a_reaction_is_in_the_standing_of_its_group(members: int) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     fails = True
 
     @reaction(name="board", categories=["Order"], on_failure="block", attempts=2, members=members)
@@ -94,5 +94,5 @@ def test_what_blocks_a_reaction_is_in_the_standing_of_its_group(members: int) ->
     assert blocked_in(feed) == []
 
 
-def blocked_in(feed: MemoryFeed) -> list[Any]:
+def blocked_in(feed: MemoryStore) -> list[Any]:
     return [failed for figures in feed.groups.standing("board") for failed in figures.blocked]

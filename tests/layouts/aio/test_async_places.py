@@ -32,7 +32,7 @@ from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Reply
 from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, pool
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.async_deciders import async_decisions
 
 ACCOUNT = aggregate_id("account", "1")
@@ -48,7 +48,7 @@ DECIDER = Decider[int, int, int](
 class World:
     """A deployment in memory whose requests each take a turn of the event loop."""
 
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     waiting: int = 0
     most: int = 0
 

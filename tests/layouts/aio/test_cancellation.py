@@ -60,7 +60,7 @@ from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JoinedAppends
 from epochal.store.tagged import TaggedStore
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
 from tests.support.async_deciders import async_deciders, async_decisions
 
@@ -195,7 +195,7 @@ def append_to_aggregate() -> Attempt:
 
 
 def fold() -> Attempt:
-    store = MemoryFeed().read_models
+    store = MemoryStore().read_models
     model = AsyncReadModels(replace(store, driver=Requests(lost=1).on(store.driver))).open("counts", 1)
     event = FeedEvent(stream="Door-1", index=0, type="Opened")
     delivery = Delivery(group="counts", partition=30_000, stream="Door-1", events=(event,))

@@ -13,7 +13,7 @@ from epochal.index.checkpoints import BEGINNING, parse_places
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.store.reading import Direction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.core.feed.feeds import Feeds, head, is_read, record
 from tests.support.examples import seeds
 
@@ -111,7 +111,7 @@ def test_listing_only_reads_and_scans_nothing_and_time_ends_a_page() -> None:
 
 
 def test_streams_of_tags_are_listed_where_their_category_is_asked_for() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-1", [Event(type="Placed", data=b"{}")])
     feed.tagged.append([Event(type="Seen", data=b"{}", tags=("user:1",))])
     feed.index()
@@ -121,7 +121,7 @@ def test_streams_of_tags_are_listed_where_their_category_is_asked_for() -> None:
 
 
 def test_a_stream_that_was_deleted_is_still_listed_and_one_pruned_before_it_was_indexed_is_too() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for name in ("Gone-1", "Late-1"):
         feed.streams.append(name, [Event(type="Opened", data=b"{}")] * 3)
         if name == "Late-1":
@@ -137,7 +137,7 @@ def test_a_stream_that_was_deleted_is_still_listed_and_one_pruned_before_it_was_
 
 def test_streams_that_are_pruned_are_listed_once_by_an_index_that_is_built_anew() -> None:
     """Whatever epoch they come in, and however often they come again."""
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed._indexer = replace(feed._indexer, limits=EpochLimits(entries=2))  # noqa: SLF001  epochs that end soon
     names = [f"Old-{number}" for number in range(12)]
     for name in names:

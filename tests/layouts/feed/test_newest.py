@@ -13,7 +13,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.core.feed.feeds import Feeds, head, is_read, record
 from tests.layouts.feed.test_reader import Where, everything, many, where
 from tests.support.examples import seeds
@@ -205,7 +205,7 @@ def test_a_category_of_which_little_is_there_ends_a_page_with_the_time_and_goes_
 
 
 def test_the_newest_come_with_their_events_of_every_layout() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append(
         "Order-1", [Event(type="Placed", data=b'{"a":1}'), Event(type="Paid", data=b'{"b":2}')]
     )
@@ -240,9 +240,9 @@ def test_backward_from_a_moment_comes_what_is_before_it() -> None:
     assert order
 
 
-def spread(batches: int) -> tuple[MemoryFeed, list[str]]:
+def spread(batches: int) -> tuple[MemoryStore, list[str]]:
     """Sixty appends to streams of four partitions, indexed in so many batches; their names, newest first."""
-    feed = MemoryFeed(options={"pages_partitions": 4})
+    feed = MemoryStore(options={"pages_partitions": 4})
     names = [f"Order-{number:03}" for number in range(60)]
     for number, name in enumerate(names, 1):
         feed.streams.append(name, [Event(type="Placed", data=b"{}")])
@@ -276,7 +276,7 @@ def test_pages_of_the_newest_of_several_partitions_have_every_event_once(data: b
 
 
 def test_the_newest_of_several_layouts_come_in_the_order_of_their_events() -> None:
-    feed = MemoryFeed(options={"pages_partitions": 2})
+    feed = MemoryStore(options={"pages_partitions": 2})
     names = [f"Order-{number}" for number in range(12)]
     for number, name in enumerate(names):
         store = feed.tips if number % 2 else feed.streams
@@ -287,7 +287,7 @@ def test_the_newest_of_several_layouts_come_in_the_order_of_their_events() -> No
 
 @pytest.mark.parametrize("dated", ["2020-01-01T00:00:00Z", "2500-01-01T00:00:00Z"])
 def test_events_dated_otherwise_than_their_append_do_not_hold_back_their_neighbours(dated: str) -> None:
-    feed = MemoryFeed(options={"pages_partitions": 4})
+    feed = MemoryStore(options={"pages_partitions": 4})
     names = [f"Order-{number:03}" for number in range(60)]
     for number, name in enumerate(names):
         feed.streams.append(name, [Event(type="Placed", timestamp=None if number % 7 else dated)])

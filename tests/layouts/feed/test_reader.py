@@ -24,7 +24,7 @@ from epochal.layout.registry import partition_of
 from epochal.model.events import Event, Unfold
 from epochal.plan.ops import Get, Op, Put, Reply
 from epochal.plan.values import Item, item_size
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.core.feed.feeds import Feeds, head, record
 from tests.support.examples import seeds
 
@@ -576,7 +576,7 @@ def test_asking_for_data_without_a_store_is_refused_before_anything_is_read() ->
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_page_with_a_limit_counts_removals_also_where_it_ends_by_its_room(limit: int) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     names = [f"Cart-{number}" for number in range(8)]
     for name in names:
         feed.streams.append(name, [Event(type="Opened"), Event(type="Paid")])
@@ -600,7 +600,7 @@ def test_a_page_with_a_limit_counts_removals_also_where_it_ends_by_its_room(limi
 
 @pytest.mark.parametrize("limit", [1, 1_000])
 def test_backward_pages_have_events_and_removals_in_the_reverse_of_their_order(limit: int) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for number in range(3):
         feed.streams.append("Cart-1", [Event(type=f"Opened{number}"), Event(type=f"Paid{number}")])
         feed.streams.prune("Cart-1", 2 * number + 1)
@@ -623,7 +623,7 @@ def test_backward_pages_have_events_and_removals_in_the_reverse_of_their_order(l
 def test_a_stream_that_was_pruned_of_all_events_is_emptied_only_where_it_has_no_unfolds_either(
     layout: str, unfolds: int
 ) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     store = getattr(feed, layout)
     events = [Event(type="Opened"), Event(type="Paid")]
     store.append("Cart-1", events, unfolds=[Unfold(type="Total", data=b"2")] * unfolds)

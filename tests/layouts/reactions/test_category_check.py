@@ -14,11 +14,11 @@ from epochal.model.events import Event
 from epochal.reactions.definition import Delivery, Reaction, reaction
 from epochal.reactions.filter_coverage import Name, describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 
-def filled() -> MemoryFeed:
-    feed = MemoryFeed()
+def filled() -> MemoryStore:
+    feed = MemoryStore()
     for stream in ("Flight-UA1", "Flight-B61", "Passenger-7"):
         feed.tips.append(stream, [Event(type="Scheduled")])
     feed.dcb.append([Event(type="Enrolled", data=b"{}", tags=("course:1",))])
@@ -50,7 +50,7 @@ def logged(match: str) -> Iterator[list[str]]:
     assert any(re.search(match, each) for each in found), f"nothing of {match!r} in {found}"
 
 
-def left(feed: MemoryFeed, asked: Reaction) -> tuple[str, ...]:
+def left(feed: MemoryStore, asked: Reaction) -> tuple[str, ...]:
     return tuple(" ".join(name) for name in unmet_filters(Member(reaction=asked, reader=feed.reader)))
 
 

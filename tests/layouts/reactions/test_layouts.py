@@ -5,13 +5,13 @@ from __future__ import annotations
 from epochal import Delivery, Event, reaction
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.reactions.definition import Reaction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 Seen = list[tuple[str, int, str, bytes | object]]
 
 
-def filled() -> MemoryFeed:
-    feed = MemoryFeed(options={"aggregate_types": ("user-account",)})
+def filled() -> MemoryStore:
+    feed = MemoryStore(options={"aggregate_types": ("user-account",)})
     feed.tips.append("Order-1", [Event(type="Placed", data=b"{}"), Event(type="Paid", data=b"1")])
     feed.aggregates.append(
         aggregate_id("user-account", "7"),

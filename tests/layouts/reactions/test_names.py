@@ -13,7 +13,7 @@ from epochal.cli.reactions import by_name
 from epochal.contrib.processes.process import process
 from epochal.errors import InvalidInput
 from epochal.reactions.definition import Handler, Reaction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 HERE = __name__
 
@@ -33,27 +33,27 @@ ONE, OTHER = Reaction(name="board", handler=first), Reaction(name="board", handl
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    made = MemoryFeed()
+def feed() -> MemoryStore:
+    made = MemoryStore()
     made.streams.append("Cart-1", [Event(type="Opened")])
     return made
 
 
-def react(feed: MemoryFeed, one: Reaction) -> object:
+def react(feed: MemoryStore, one: Reaction) -> object:
     return feed.react(one)
 
 
-def advance(feed: MemoryFeed, one: Reaction) -> object:
+def advance(feed: MemoryStore, one: Reaction) -> object:
     return feed.advance(one, seconds=1)
 
 
-def park(feed: MemoryFeed, one: Reaction) -> object:
+def park(feed: MemoryStore, one: Reaction) -> object:
     return feed.parking(one)
 
 
 @pytest.mark.parametrize("door", [react, advance, park])
 def test_a_second_reaction_of_a_name_is_refused_with_both_and_what_to_do(
-    feed: MemoryFeed, door: Callable[[MemoryFeed, Reaction], object]
+    feed: MemoryStore, door: Callable[[MemoryStore, Reaction], object]
 ) -> None:
     feed.react(ONE)
     with pytest.raises(InvalidInput) as refused:
@@ -74,13 +74,13 @@ def test_a_second_reaction_of_a_name_is_refused_with_both_and_what_to_do(
     ],
     ids=["object", "lambda", "lambdas"],
 )
-def test_handlers_of_any_kind_are_told_apart(feed: MemoryFeed, one: Any, other: Any) -> None:
+def test_handlers_of_any_kind_are_told_apart(feed: MemoryStore, one: Any, other: Any) -> None:
     feed.react(Reaction(name="board", handler=one))
     with pytest.raises(InvalidInput, match="'board' is the name of both"):
         feed.react(Reaction(name="board", handler=other))
 
 
-def test_a_reaction_that_is_made_again_goes_on(feed: MemoryFeed) -> None:
+def test_a_reaction_that_is_made_again_goes_on(feed: MemoryStore) -> None:
     handled: list[str] = []
 
     def made(**options: Any) -> Reaction:
@@ -96,7 +96,7 @@ def test_a_reaction_that_is_made_again_goes_on(feed: MemoryFeed) -> None:
     assert handled == ["Cart-1", "Cart-2"]
 
 
-def test_a_name_is_free_again_once_its_group_is_deleted(feed: MemoryFeed) -> None:
+def test_a_name_is_free_again_once_its_group_is_deleted(feed: MemoryStore) -> None:
     feed.react(ONE)
     feed.groups.delete("board")
     feed.react(OTHER)
@@ -104,10 +104,10 @@ def test_a_name_is_free_again_once_its_group_is_deleted(feed: MemoryFeed) -> Non
         feed.react(ONE)
 
 
-def test_other_names_and_other_feeds_are_no_obstacle(feed: MemoryFeed) -> None:
+def test_other_names_and_other_feeds_are_no_obstacle(feed: MemoryStore) -> None:
     feed.react(ONE)
     feed.react(Reaction(name="board-2", handler=second))
-    MemoryFeed().react(OTHER)
+    MemoryStore().react(OTHER)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def rules(**more: Any) -> Any:
     return Checkout
 
 
-def test_two_processes_of_one_name_are_refused_and_versions_of_one_are_not(feed: MemoryFeed) -> None:
+def test_two_processes_of_one_name_are_refused_and_versions_of_one_are_not(feed: MemoryStore) -> None:
     before = rules()
     feed.react(before)
     feed.react(rules())

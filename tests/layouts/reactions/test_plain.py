@@ -23,7 +23,7 @@ from epochal.model.events import Event
 from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.model.tags import Query, QueryItem
 from epochal.reactions.definition import Delivery, Selector, reaction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.layouts.deciders.tally import CODEC, DECIDER, Added, Snapshotted, Tally
 
 
@@ -104,7 +104,7 @@ RETURNED: dict[str, Callable[[], object]] = {
 def test_a_delivery_whose_handler_returns_work_to_be_done_has_failed_and_its_stream_is_parked(
     made: Callable[[], object],
 ) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tips.append("Cart-1", [Event(type="Opened")])
     board = reaction(name="board", attempts=2)(lambda _: made())
     (ran,) = feed.react(board)[:1]
@@ -135,14 +135,14 @@ def test_a_function_that_runs_its_coroutine_is_plain() -> None:
     async def later(delivery: Delivery) -> None:
         handled.append(delivery.stream)
 
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tips.append("Cart-1", [Event(type="Opened")])
     feed.react(reaction(name="board")(lambda delivery: asyncio.run(later(delivery))))
     assert handled == ["Cart-1"]
 
 
 def test_a_fold_that_would_have_to_be_awaited_moves_no_read_model() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tips.append("Cart-1", [Event(type="Opened")])
     model = feed.read_models.open("carts", 1)
     for fold in (waits, lambda *_: waits()):
@@ -196,7 +196,7 @@ def test_functions_of_a_domain_that_would_have_to_be_awaited_are_refused(
 
 
 def test_a_predicate_that_would_have_to_be_awaited_is_not_taken_for_true() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.tips.append("Cart-1", [Event(type="Opened")])
     feed.index()
     for predicate in (waits, coroutine_of):
@@ -210,7 +210,7 @@ def coroutine_of(*_: object) -> Any:
 
 @pytest.mark.parametrize("decide", [waits, coroutine_of])
 def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     deciders = Deciders(streams=feed.tips, decider=DECIDER, codec=CODEC)
     state = StateCodec(encode=plain, decode=plain)
     aggregates = AggregateDeciders(store=feed.aggregates, decider=DECIDER, codec=CODEC, state=state)
@@ -227,24 +227,24 @@ def test_a_decision_that_would_have_to_be_awaited_stores_nothing(decide: Any) ->
     assert not [*feed.tables.items("tips"), *feed.tables.items("journal"), *feed.tables.items("events")]
 
 
-def on_streams(feed: MemoryFeed | None = None, **changed: Any) -> Deciders[Any, Any, Any]:
+def on_streams(feed: MemoryStore | None = None, **changed: Any) -> Deciders[Any, Any, Any]:
     """Deciders with some functions changed."""
     rules = {name: changed.pop(name) for name in ("initial", "evolve") if name in changed}
     codec = {name: changed.pop(name) for name in ("encode", "decode") if name in changed}
     return Deciders(
-        streams=(feed or MemoryFeed()).tips,
+        streams=(feed or MemoryStore()).tips,
         decider=replace(DECIDER, **rules),
         codec=replace(CODEC, **codec),
         **changed,
     )
 
 
-def on_aggregates(feed: MemoryFeed | None = None, **changed: Any) -> AggregateDeciders[Any, Any, Any]:
+def on_aggregates(feed: MemoryStore | None = None, **changed: Any) -> AggregateDeciders[Any, Any, Any]:
     """Deciders on aggregates with some functions changed; `restore` is how a state is decoded."""
     rules = {name: changed.pop(name) for name in ("initial", "evolve") if name in changed}
     codec = {name: changed.pop(name) for name in ("encode", "decode") if name in changed}
     return AggregateDeciders(
-        store=(feed or MemoryFeed()).aggregates,
+        store=(feed or MemoryStore()).aggregates,
         decider=replace(DECIDER, **rules),
         codec=replace(CODEC, **codec),
         state=StateCodec(
@@ -277,7 +277,7 @@ OF_STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_decider_whose_function_returns_work_to_be_done_stores_nothing_and_is_told_which(
     field: str, changed: dict[str, Any]
 ) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     written = Deciders(streams=feed.tips, decider=DECIDER, codec=CODEC, access=SNAPSHOTS)
     written.handle("Tally-1", decide=lambda _: [Added(1, 1)])
     before = list(feed.tables.items("tips"))
@@ -292,7 +292,7 @@ OF_AGGREGATES = ("initial", "evolve", "encode", "decode", "store", "restore", "p
 
 @pytest.mark.parametrize("function", OF_AGGREGATES)
 def test_so_is_one_on_aggregates(function: str) -> None:
-    feed, aggregate = MemoryFeed(), aggregate_id("tally", "1")
+    feed, aggregate = MemoryStore(), aggregate_id("tally", "1")
     if function not in ("initial", "store"):
         for _ in range(2):
             on_aggregates(feed, policy=lambda _: False).handle(aggregate, decide=lambda _: [Added(1, 1)])
@@ -312,7 +312,7 @@ def test_so_is_one_on_aggregates(function: str) -> None:
     ],
 )
 def test_so_is_a_projection_of_tagged_events(field: str, asked: Projection[Any]) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.dcb.append([Event(type="Opened", data=b"{}", tags=("a:1",))])
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
         Decisions(store=feed.dcb).model({"one": asked})
@@ -376,7 +376,7 @@ def test_a_query_of_a_list_of_items_is_as_good_as_one_of_a_tuple() -> None:
     "act", ["pause", "resume", "standing", "members", "delete", "reset", "begin", "like"]
 )
 def test_the_name_of_a_group_that_is_no_text_is_refused(act: str) -> None:
-    groups = MemoryFeed().groups
+    groups = MemoryStore().groups
     steer: Callable[[Any], object] = {
         "reset": lambda group: groups.reset(group, "tail"),
         "begin": lambda group: groups.begin(group, like="board"),
@@ -388,7 +388,7 @@ def test_the_name_of_a_group_that_is_no_text_is_refused(act: str) -> None:
 
 
 def test_partitions_that_cannot_be_compared_are_refused_where_a_group_is_reset() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.react(reaction(name="board")(print))
     with pytest.raises(InvalidInput, match="^partition: 1 is none where board has begun"):
         feed.groups.reset("board", {"x": "tail", 1: "tail", None: "tail"})  # type: ignore[dict-item]

@@ -19,7 +19,7 @@ from epochal.model.events import Recorded
 from epochal.reactions.definition import Delivery
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 
@@ -160,7 +160,7 @@ def test_an_id_that_no_event_could_have_is_refused_where_the_block_begins(given:
         raise AssertionError("the block must not begin")
 
 
-def _copied(feed: MemoryFeed, *, each: bool) -> list[tuple[str | None, str | None]]:
+def _copied(feed: MemoryStore, *, each: bool) -> list[tuple[str | None, str | None]]:
     @reaction(name="copier", categories=["Door"])
     def copier(delivery: Delivery) -> None:
         for event in delivery.each() if each else delivery.events:
@@ -173,19 +173,19 @@ def _copied(feed: MemoryFeed, *, each: bool) -> list[tuple[str | None, str | Non
 
 @pytest.mark.parametrize("each", [True, False])
 def test_what_a_reaction_appends_names_its_cause_and_goes_on_with_its_conversation(*, each: bool) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Door-1", [Event(type="Opened", correlation_id="c-1")])
     feed.streams.append("Door-2", [Event(type="Shut")])
     assert _copied(feed, each=each) == [("c-1", "Door-1@0"), ("Door-2@0", "Door-2@0")]
 
 
 def test_of_several_events_in_one_delivery_each_is_the_cause_while_it_is_handled() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Door-1", [Event(type="Opened", correlation_id="c-1"), Event(type="Shut")])
     assert _copied(feed, each=True) == [("c-1", "Door-1@0"), ("Door-1@1", "Door-1@1")]
 
 
 def test_several_events_handled_together_have_no_single_cause_and_one_conversation_at_most() -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Door-1", [Event(type=name, correlation_id="c-1") for name in ("Opened", "Shut")])
     assert _copied(feed, each=False) == [("c-1", None), ("c-1", None)]

@@ -37,7 +37,7 @@ from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
 from epochal.reactions.definition import reaction
 from epochal.read_models.documents import Documents
 from epochal.store.joined import JoinedAppends
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 
 WRITES: Final = (Put, Update, Delete, Transact)
@@ -91,81 +91,81 @@ class Denying(MemoryTables):
         return super().execute(op)
 
 
-def appended(feed: MemoryFeed) -> None:
+def appended(feed: MemoryStore) -> None:
     feed.streams.append("Door-1", [OPENED], unfolds=[Unfold(type="State")])
 
 
-def appended_under_a_key(feed: MemoryFeed) -> None:
+def appended_under_a_key(feed: MemoryStore) -> None:
     feed.streams.append("Door-1", [OPENED], idempotency_key="k")
 
 
-def appended_to_tips(feed: MemoryFeed) -> None:
+def appended_to_tips(feed: MemoryStore) -> None:
     feed.tips.append("Door-1", [Event(type="Opened", data=b"x" * 3_000)] * 20)
     feed.tips.append("Door-1", [OPENED])
 
 
-def appended_to_several(feed: MemoryFeed) -> None:
+def appended_to_several(feed: MemoryStore) -> None:
     feed.streams.append_all([StreamAppend(stream=name, events=[OPENED]) for name in ("Door-1", "Door-2")])
 
 
-def appended_together(feed: MemoryFeed) -> None:
+def appended_together(feed: MemoryStore) -> None:
     JoinedAppends(feed.streams).append("Door-1", [OPENED])
 
 
-def appended_awaited(feed: MemoryFeed) -> None:
+def appended_awaited(feed: MemoryStore) -> None:
     asyncio.run(AsyncStreams(feed.streams).append("Door-1", [OPENED]))
 
 
-def pruned(feed: MemoryFeed) -> None:
+def pruned(feed: MemoryStore) -> None:
     feed.streams.append("Door-1", [OPENED] * 3)
     feed.streams.prune("Door-1", 2)
     feed.streams.delete("Door-1")
 
 
-def archived(feed: MemoryFeed) -> None:
+def archived(feed: MemoryStore) -> None:
     archive = replace(feed.tips, table=ARCHIVE.kind)
     tips = replace(feed.tips, archive=archive)
     tips.append("Door-1", [OPENED] * 3)
     tips.archive_and_prune("Door-1", 2)
 
 
-def decided(feed: MemoryFeed) -> None:
+def decided(feed: MemoryStore) -> None:
     Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC).handle("Door-1", decide=lambda _: [OPENED])
 
 
-def decided_on_several(feed: MemoryFeed) -> None:
+def decided_on_several(feed: MemoryStore) -> None:
     doors = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
     handle_all((doors.on("Door-1"), doors.on("Door-2")), lambda *_: ([OPENED], [OPENED]))
 
 
-def tagged(feed: MemoryFeed) -> None:
+def tagged(feed: MemoryStore) -> None:
     feed.tagged.append([TAKEN], fail_if=COURSE)
 
 
-def tagged_in_sekibans_tables(feed: MemoryFeed) -> None:
+def tagged_in_sekibans_tables(feed: MemoryStore) -> None:
     feed.dcb.append([TAKEN], fail_if=COURSE)
 
 
-def decided_on_tags(feed: MemoryFeed) -> None:
+def decided_on_tags(feed: MemoryStore) -> None:
     def take(_: Mapping[str, Any]) -> Sequence[Event]:
         return [TAKEN]
 
     Decisions(store=feed.tagged).handle({"taken": COUNT}, take)
 
 
-def appended_to_an_aggregate(feed: MemoryFeed) -> None:
+def appended_to_an_aggregate(feed: MemoryStore) -> None:
     opened = AggregateEvent(type="Opened", data=b"{}")
     feed.aggregates.append(ACCOUNT, [opened], snapshot=b"{}")
     feed.aggregates.append(ACCOUNT, [AggregateEvent(type="Paid", data=b"{}")])
 
 
-def indexed(feed: MemoryFeed) -> None:
+def indexed(feed: MemoryStore) -> None:
     """What an indexer cannot write it answers, and is asked for again."""
     feed.streams.append("Door-1", [OPENED])
     feed.index()
 
 
-def folded(feed: MemoryFeed) -> None:
+def folded(feed: MemoryStore) -> None:
     event = FeedEvent(stream="Door-1", index=0, type="Opened")
     delivery = Delivery(group="counts", partition=30_000, stream="Door-1", events=(event,))
 
@@ -175,7 +175,7 @@ def folded(feed: MemoryFeed) -> None:
     feed.read_models.open("counts", 1).apply(delivery, count)
 
 
-def reacted(feed: MemoryFeed) -> None:
+def reacted(feed: MemoryStore) -> None:
     """A group begins, and keeps a checkpoint."""
     assert isinstance(feed.tables, Denying)
     left, feed.tables.left = feed.tables.left, None
@@ -185,14 +185,14 @@ def reacted(feed: MemoryFeed) -> None:
     feed.react(reaction(name="counts", categories=["Door"])(lambda _: None))
 
 
-CALLS: dict[str, Callable[[MemoryFeed], None]] = {
+CALLS: dict[str, Callable[[MemoryStore], None]] = {
     name.replace("_", " "): call
     for name, call in globals().items()
-    if callable(call) and getattr(call, "__annotations__", {}) == {"feed": "MemoryFeed", "return": "None"}
+    if callable(call) and getattr(call, "__annotations__", {}) == {"feed": "MemoryStore", "return": "None"}
 }
 
 
-def raised_by(call: Callable[[MemoryFeed], None], feed: MemoryFeed) -> EpochalError | None:
+def raised_by(call: Callable[[MemoryStore], None], feed: MemoryStore) -> EpochalError | None:
     try:
         call(feed)
     except EpochalError as error:
@@ -209,7 +209,7 @@ def test_a_write_whose_answer_is_lost_before_all_else_is_denied_is_said_to_be_pe
     for lost in range(100):
         tables = Denying({spec.kind: spec for spec in (*store_tables(), READ_MODELS, ARCHIVE)})
         tables.denied = ERRORS[error]
-        feed = MemoryFeed(tables=tables)
+        feed = MemoryStore(tables=tables)
         tables.left = lost
         raised = raised_by(CALLS[call], feed)
         if raised is None and not tables.over:
@@ -232,7 +232,7 @@ ONE_WRITE: Final = {
 """Of a single call that writes events, so that whether it has written any can be told from what is there."""
 
 
-def events_of(feed: MemoryFeed) -> int:
+def events_of(feed: MemoryStore) -> int:
     streams = (store.read(name) for store in (feed.streams, feed.tips) for name in ("Door-1", "Door-2"))
     tagged = (store.read(COURSE).events for store in (feed.tagged, feed.dcb))
     return sum(len(list(events)) for events in (*streams, *tagged))
@@ -246,7 +246,7 @@ def test_wherever_all_is_denied_after_a_lost_answer_an_error_that_knows_of_no_wr
     for lost in range(100):
         for passing in range(100):
             tables = Denying({spec.kind: spec for spec in (*store_tables(), READ_MODELS, ARCHIVE)})
-            feed = MemoryFeed(tables=tables)
+            feed = MemoryStore(tables=tables)
             tables.left, tables.applied, tables.passing = lost, applied, passing
             tables.denied = ERRORS["expired"]
             raised = raised_by(CALLS[call], feed)

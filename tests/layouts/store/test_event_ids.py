@@ -35,7 +35,7 @@ from epochal.reactions.definition import Reaction
 from epochal.store.driver import Driver, Meter
 from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import Fault, Faults
 from epochal.testing.stores import memory_streams, memory_tables
 
@@ -357,7 +357,7 @@ def test_a_copy_has_the_ids_and_one_that_has_others_differs() -> None:
 
 
 def test_the_feed_a_reaction_and_cloudevents_have_an_id_and_name_the_event_by_it() -> None:
-    memory = MemoryFeed()
+    memory = MemoryStore()
     memory.streams.append(S, [*batch(0), Event(type="E")])
     handled: list[FeedEvent] = []
     memory.react(Reaction(name="seen", handler=lambda delivery: handled.extend(delivery.events)))
@@ -384,7 +384,7 @@ def test_a_stream_that_begins_anew_has_no_ids_of_before() -> None:
 
 
 def test_what_an_event_with_an_id_caused_is_below_it_whether_it_is_named_by_that_or_by_its_place() -> None:
-    memory = MemoryFeed()
+    memory = MemoryStore()
     memory.streams.append(S, [Event(type="Paid", id=id_of(0), correlation_id="c")])
     for number, cause in enumerate((id_of(0), f"{S}@0")):
         effect = Event(type="Sent", causation_id=cause, correlation_id="c")

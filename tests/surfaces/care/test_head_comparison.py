@@ -15,7 +15,7 @@ from epochal.model.events import Event
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.store.driver import Driver
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 NOON = 1_357_041_600
 
@@ -24,7 +24,7 @@ NOON = 1_357_041_600
 class World:
     """A feed of pages, and of tips; scans bring so many items at once. `seconds` is the time since noon."""
 
-    feed: MemoryFeed = field(default_factory=MemoryFeed)
+    feed: MemoryStore = field(default_factory=MemoryStore)
     seconds: float = 0.0
     at_once: int = 1_000
     scans: int = 0

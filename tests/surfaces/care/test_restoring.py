@@ -21,52 +21,52 @@ from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.definition import Reaction, Start
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 
 ORDER = aggregate_id("order", "1")
 Moment = Mapping[str, Sequence[Item]]
 
 
-def append(feed: MemoryFeed, *streams: str) -> None:
+def append(feed: MemoryStore, *streams: str) -> None:
     for stream in streams:
         feed.tips.append(stream, [Event(type="Added")])
 
 
-def happen(feed: MemoryFeed) -> None:
+def happen(feed: MemoryStore) -> None:
     """Something in every layout."""
     append(feed, "Cart-1")
     feed.aggregates.append(ORDER, [AggregateEvent(type="Paid", data=b"{}")], snapshot=b"{}")
     feed.dcb.append([Event(type="Booked", data=b"1", tags=("room:1",))])
 
 
-def moment(feed: MemoryFeed) -> Moment:
+def moment(feed: MemoryStore) -> Moment:
     return {spec.kind: list(feed.tables.items(spec.kind)) for spec in store_tables()}
 
 
-def restored(stores: Moment, **others: Moment) -> MemoryFeed:
+def restored(stores: Moment, **others: Moment) -> MemoryStore:
     """Tables as they were at one moment, those that are named as at another; without an index unless named."""
     tables = MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
     for spec in store_tables():
         if spec is not INDEX or "index" in others:
             for item in others.get(spec.kind, stores)[spec.kind]:
                 tables.execute(Put(table=spec.kind, item=item))
-    return MemoryFeed(tables=tables)
+    return MemoryStore(tables=tables)
 
 
-def sources(feed: MemoryFeed) -> tuple[Source, ...]:
+def sources(feed: MemoryStore) -> tuple[Source, ...]:
     return tips_source("tips"), journal_source(feed.aggregates.site), dcb_source(feed.dcb.site)
 
 
-def mender(feed: MemoryFeed) -> Mender:
+def mender(feed: MemoryStore) -> Mender:
     return Mender(driver=feed.tips.driver, index_table=INDEX.kind)
 
 
-def verifier(feed: MemoryFeed) -> Verifier:
+def verifier(feed: MemoryStore) -> Verifier:
     return Verifier(mender=mender(feed), sources=sources(feed), settle=0)
 
 
-def rebuild(feed: MemoryFeed) -> list[str]:
+def rebuild(feed: MemoryStore) -> list[str]:
     """Streams that could not be indexed to their end."""
     rebuilder = Rebuilder(mender=mender(feed))
     return [trouble for source in sources(feed) for trouble in rebuilder.from_tables(source).troubles]
@@ -85,7 +85,7 @@ def keys(*events: str) -> list[str]:
 
 
 def test_a_group_goes_on_in_an_index_that_is_older_than_the_stores() -> None:
-    old = MemoryFeed()
+    old = MemoryStore()
     append(old, "Cart-1", "Cart-2")
     old.react(telling([]))
     earlier = moment(old)
@@ -102,7 +102,7 @@ def test_a_group_goes_on_in_an_index_that_is_older_than_the_stores() -> None:
 
 
 def test_an_index_that_is_newer_than_the_stores_is_refused() -> None:
-    old = MemoryFeed()
+    old = MemoryStore()
     append(old, "Cart-1")
     stores = moment(old)
     append(old, "Cart-1")
@@ -113,7 +113,7 @@ def test_an_index_that_is_newer_than_the_stores_is_refused() -> None:
 
 @pytest.mark.filterwarnings("ignore:no stream of the category 'Cart' has come since the group began")
 def test_with_a_rebuilt_index_a_group_begins_anew_where_its_reaction_says() -> None:
-    old = MemoryFeed()
+    old = MemoryStore()
     append(old, "Cart-1", "Cart-1")
     old.react(telling([]))
     for start, expected in (("beginning", keys("Cart-1@0", "Cart-1@1")), ("tail", [])):
@@ -125,7 +125,7 @@ def test_with_a_rebuilt_index_a_group_begins_anew_where_its_reaction_says() -> N
 
 
 def test_what_follows_has_the_keys_of_what_was_lost() -> None:
-    old, before, after = MemoryFeed(), list[str](), list[str]()
+    old, before, after = MemoryStore(), list[str](), list[str]()
     append(old, "Cart-1")
     stores = moment(old)
     append(old, "Cart-1")
@@ -141,7 +141,7 @@ def test_a_head_that_is_newer_than_the_journal_cannot_be_read_and_is_named_from_
     appends: int, named: bool
 ) -> None:
     """Of the latest append the head itself knows what the index needs."""
-    old = MemoryFeed()
+    old = MemoryStore()
     happen(old)
     stores = moment(old)
     for _ in range(appends):
@@ -153,7 +153,7 @@ def test_a_head_that_is_newer_than_the_journal_cannot_be_read_and_is_named_from_
 
 
 def test_a_journal_that_is_newer_than_its_head_is_not_named_and_takes_no_append() -> None:
-    old = MemoryFeed()
+    old = MemoryStore()
     happen(old)
     stores = moment(old)
     happen(old)
@@ -165,7 +165,7 @@ def test_a_journal_that_is_newer_than_its_head_is_not_named_and_takes_no_append(
 
 @pytest.mark.parametrize("newer", ["events", "tags"])
 def test_tagged_events_of_two_moments_are_not_named(newer: str) -> None:
-    old = MemoryFeed()
+    old = MemoryStore()
     happen(old)
     stores = moment(old)
     happen(old)

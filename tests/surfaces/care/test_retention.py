@@ -22,7 +22,7 @@ from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.pages import writes
 from epochal.pages.items import ARCHIVE
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 
 DAY = 24 * 3_600 * 10**9
@@ -33,7 +33,7 @@ class World:
 
     def __init__(self, *rules: str) -> None:
         tables = MemoryTables({each.kind: each for each in (*store_tables(), READ_MODELS, ARCHIVE)})
-        self.feed = MemoryFeed(tables=tables)
+        self.feed = MemoryStore(tables=tables)
         self.now = 10**18
         self.streams = replace(self.feed.streams, now=lambda: self.now)
         self.rules = rules_of(rules)

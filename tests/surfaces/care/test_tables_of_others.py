@@ -31,7 +31,7 @@ from epochal.plan.values import text
 from epochal.reactions.definition import Delivery, reaction
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 
 ORDER = aggregate_id("order", "1")
@@ -43,7 +43,7 @@ ALIKE = [pair for pair in permutations(KINDS, 2) if KINDS[pair[0]].keys == KINDS
 @pytest.fixture(scope="module")
 def used() -> MemoryTables:
     """Every table of a deployment in use, and one of read models."""
-    feed = MemoryFeed(tables=MemoryTables({spec.kind: spec for spec in every_table()}))
+    feed = MemoryStore(tables=MemoryTables({spec.kind: spec for spec in every_table()}))
     feed.tips.append("Order-1", [Event(type="E")], idempotency_key="k")
     feed.streams.append("Cart-1", [Event(type="E")])
     feed.streams.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
@@ -72,11 +72,11 @@ USES: dict[str, Callable[[Driver, str], Any]] = {
     "tips": lambda driver, table: Streams(driver=driver, table=table, layout=Tips()).append(
         "Order-2", [Event(type="E")]
     ),
-    "streams": lambda driver, table: replace(MemoryFeed().streams, driver=driver, table=table).append(
+    "streams": lambda driver, table: replace(MemoryStore().streams, driver=driver, table=table).append(
         "Cart-2", [Event(type="E")]
     ),
-    "index": lambda driver, table: replace(MemoryFeed().reader, driver=driver, table=table).partitions(),
-    "read-models": lambda driver, table: replace(MemoryFeed().read_models, driver=driver, table=table).live(
+    "index": lambda driver, table: replace(MemoryStore().reader, driver=driver, table=table).partitions(),
+    "read-models": lambda driver, table: replace(MemoryStore().read_models, driver=driver, table=table).live(
         "seen"
     ),
     "projection-states": lambda driver, table: ProjectionStates(
@@ -114,7 +114,7 @@ def test_a_table_of_another_kind_is_refused_and_nothing_is_written(
 
 def test_records_of_keys_do_not_hide_that_a_table_is_one_of_streams() -> None:
     """DynamoDB scans by the hashes of keys, so any item may be the first."""
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for number in range(3):
         feed.tips.append("Cart-1", [Event(type="E")], idempotency_key=f"k{number}")
     first = feed.tables.execute(Scan(table="tips", limit=1))

@@ -15,7 +15,7 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, EventsPruned
 from epochal.layout.registry import partition_of
 from epochal.plan.ops import Put
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.terminal import Terminal
 
 
@@ -288,7 +288,7 @@ def test_counting_walks_the_index(filled: Terminal) -> None:
 
 
 def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Terminal) -> None:
-    feed = MemoryFeed(options={"aggregate_types": ("user-account",)})
+    feed = MemoryStore(options={"aggregate_types": ("user-account",)})
     feed.tips.append("course-1", [Event(type="Opened")])
     created = AggregateEvent(type="Created", data=b"{}")
     feed.aggregates.append(aggregate_id("user-account", "7"), [created], snapshot=b"{}", expected=NO_STREAM)

@@ -18,7 +18,7 @@ from epochal.feed.events import FeedEvent
 from epochal.reactions.definition import Delivery
 from epochal.read_models.asking import value_from
 from epochal.read_models.value_texts import Value
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBucket, memory_settings
 
 LOANS = {
@@ -29,8 +29,8 @@ LOANS = {
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    feed = MemoryFeed()
+def feed() -> MemoryStore:
+    feed = MemoryStore()
     for generation in (1, 2):
         model = feed.read_models.open(
             "loans", generation, keys={"by": lambda loan: (loan["member"], loan["due"])}
@@ -44,7 +44,7 @@ def feed() -> MemoryFeed:
     return feed
 
 
-def run(feed: MemoryFeed, *arguments: str, table: str = "read-models") -> Any:
+def run(feed: MemoryStore, *arguments: str, table: str = "read-models") -> Any:
     deployment = Deployment(
         settings=memory_settings(**({"read_models_table": table} if table else {})),
         driver=feed.read_models.driver,
@@ -54,24 +54,24 @@ def run(feed: MemoryFeed, *arguments: str, table: str = "read-models") -> Any:
     return CliRunner().invoke(epochal, ("models", *arguments), obj=lambda: store)
 
 
-def lines(feed: MemoryFeed, *arguments: str) -> list[str]:
+def lines(feed: MemoryStore, *arguments: str) -> list[str]:
     found = run(feed, *arguments)
     assert found.exit_code == 0, found.exception
     return found.stdout.splitlines()
 
 
-def test_models_are_listed_with_their_generations(feed: MemoryFeed) -> None:
+def test_models_are_listed_with_their_generations(feed: MemoryStore) -> None:
     assert lines(feed, "list") == ["loans  live: 2  generations: 1, 2"]
     (line,) = lines(feed, "list", "--json")
     assert json.loads(line) == {"name": "loans", "live": 2, "generations": [1, 2]}
 
 
-def test_a_document_is_printed_or_missed_by_name(feed: MemoryFeed) -> None:
+def test_a_document_is_printed_or_missed_by_name(feed: MemoryStore) -> None:
     assert lines(feed, "get", "loans", "Loan-1") == ['{"member":"ann","due":3}']
     assert isinstance(run(feed, "get", "loans", "Loan-9").exception, NotThere)
 
 
-def test_documents_are_found_by_prefix_and_by_key_page_by_page(feed: MemoryFeed) -> None:
+def test_documents_are_found_by_prefix_and_by_key_page_by_page(feed: MemoryStore) -> None:
     assert lines(feed, "find", "loans", "--prefix", "Loan-2") == ['Loan-2  {"member":"bob","due":1}']
     found = [json.loads(each)["key"] for each in lines(feed, "find", "loans", "by", "ann", "--json")]
     assert found == ["Loan-1", "Loan-3"]
@@ -102,17 +102,17 @@ def test_a_value_that_is_typed_is_text_unless_it_is_a_number_or_a_json_string(
     assert type(value_from(typed)) is type(value)
 
 
-def test_documents_are_counted(feed: MemoryFeed) -> None:
+def test_documents_are_counted(feed: MemoryStore) -> None:
     assert lines(feed, "count", "loans") == ["3"]
     assert lines(feed, "count", "loans", "by", "ann", "--below", "12", "--generation", "1") == ["1"]
 
 
-def test_a_generation_that_is_not_live_is_dropped(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generation_that_is_not_live_is_dropped(feed: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epochal.read_models.dropping.LOOKED_AT", 4)
     assert isinstance(run(feed, "drop", "loans", "2").exception, InvalidInput)
     assert lines(feed, "drop", "loans", "1") == ["loans, generation 1: 12 items deleted"]
     assert lines(feed, "list") == ["loans  live: 2  generations: 2"]
 
 
-def test_a_store_without_read_models_has_no_such_table(feed: MemoryFeed) -> None:
+def test_a_store_without_read_models_has_no_such_table(feed: MemoryStore) -> None:
     assert "--read-models-table" in str(run(feed, "list", table="").exception)

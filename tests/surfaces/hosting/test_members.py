@@ -23,7 +23,7 @@ from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.steering import Groups
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.core.reactions.world import Told, World
 from tests.surfaces.hosting.test_wakeups import Context, Sent, function, message
 
@@ -234,7 +234,7 @@ def test_a_share_that_a_reaction_does_not_have_is_refused(members: int, share: A
 
 
 def test_a_feed_in_memory_runs_every_member_and_says_what_all_of_them_have_done() -> None:
-    feed, told = MemoryFeed(), Told(fails=lambda call: call.stream in ("A-1", "A-2", "A-3"))
+    feed, told = MemoryStore(), Told(fails=lambda call: call.stream in ("A-1", "A-2", "A-3"))
     for stream in STREAMS:
         feed.streams.append(stream, [Event(type="x")])
     shared = Reaction(name="board", handler=told, members=4, attempts=1)
@@ -251,7 +251,7 @@ def test_a_feed_in_memory_runs_every_member_and_says_what_all_of_them_have_done(
 
 
 def test_a_member_that_is_blocked_shows_in_the_answer_of_all() -> None:
-    feed, told = MemoryFeed(), Told(fails=lambda call: call.stream == "A-1")
+    feed, told = MemoryStore(), Told(fails=lambda call: call.stream == "A-1")
     for stream in STREAMS:
         feed.streams.append(stream, [Event(type="x")])
     blocks = Reaction(name="board", handler=told, members=4, attempts=1, on_failure="block")

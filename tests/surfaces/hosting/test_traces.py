@@ -14,7 +14,7 @@ from epochal import Delivery, Event, reaction
 from epochal.hosting.function_logs import log_attempt
 from epochal.reactions.failures import Attempt
 from epochal.reactions.traces import MAX_TRACE, place_of, trace_of
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.core.reactions.world import Told, World
 
 SECRET = "ann@example.com"
@@ -52,8 +52,8 @@ async def sum_up_later(delivery: Delivery) -> None:
     sum_up(delivery)
 
 
-def failed_by(handler: Any, **options: Any) -> tuple[MemoryFeed, Any]:
-    feed = MemoryFeed()
+def failed_by(handler: Any, **options: Any) -> tuple[MemoryStore, Any]:
+    feed = MemoryStore()
     feed.streams.append("Cart-1", [Event(type="Opened")])
     made = reaction(name="carts", **options)(handler)
     feed.react(made)

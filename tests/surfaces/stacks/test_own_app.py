@@ -36,7 +36,7 @@ from epochal.cdk.targets import TARGET
 from epochal.contrib.publish.cdk import Publish, Webhook
 from epochal.contrib.sekiban import SekibanOptions
 from epochal.settings import FOUND_BY, Settings, variable
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.surfaces.stacks.templates import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "your-own-app.md").read_text()
@@ -582,7 +582,7 @@ def test_the_guides_relay_sends_each_event_to_kafka_and_fails_of_what_is_not_tak
     monkeypatch.setitem(sys.modules, "kafka", kafka)
     monkeypatch.setenv("BROKERS", "b-1:9092")
     relay = run_file("relay/kafka_orders.py", tmp_path)["relay"]
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Order-7", [Event(type="Placed"), Event(type="Shipped")])
     feed.react(relay)
     assert taken == [("orders", b"Order-7", "Order-7@0"), ("orders", b"Order-7", "Order-7@1")]

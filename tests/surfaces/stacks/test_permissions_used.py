@@ -64,7 +64,7 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.listings import listings_of
 from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
 from tests.support.permissions import Allowed, actions, on
@@ -300,7 +300,7 @@ def react(tables: Tables) -> None:
     """What a reaction's function does: begin, read events of every layout, park, list, replay, discard, look for
     where streams end, and for an event that is not there; make a read model, and make it the live one.
     """
-    feed = MemoryFeed(tables=tables.memory)
+    feed = MemoryStore(tables=tables.memory)
     for number in range(CALVES):
         moved = Event(type=f"Moved{number:0200}", data=Random(number).randbytes(2_000))
         feed.tips.append("Flight-1", [moved])

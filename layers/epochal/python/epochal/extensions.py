@@ -30,7 +30,7 @@ class Extension:
         documented: the module that declares what these operations take and answer.
         construct: the CDK construct that a store adds when the stage's setting `timers` is true.
         process: the CDK construct of a stage's reaction that is declared as a process.
-        clock: the function behind `MemoryFeed.advance`, which moves the clock of a deployment in memory.
+        clock: the function behind `MemoryStore.advance`, which moves the clock of a deployment in memory.
         fixtures: a module of pytest fixtures.
         proofs: a function that yields the checks that `epochal prove` makes of the package.
         event_schemas: a function that compiles a document of JSON Schemas to the source of a module that checks events.

@@ -15,7 +15,7 @@ from epochal.model.stream_names import StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number
 from epochal.reactions.definition import reaction
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBodies
 from tests.contrib.equinox.feeds import TipFeeds
 from tests.core.reactions.world import World
@@ -116,7 +116,7 @@ def test_a_stream_whose_claim_check_names_what_may_not_be_read_is_parked_with_th
     def denied(_: MemoryBodies, claim: Claim) -> bytes:
         raise DeniedBody(claim.key, "AccessDenied")
 
-    feed, told = MemoryFeed(), list[str]()
+    feed, told = MemoryStore(), list[str]()
     for stream in ("Order-1", "Order-2"):
         feed.tips.append(stream, [Event(type="Paid")])
     key, claim = tip_key(StreamName("Order-1")), encode_claim(Claim(key="exports/1", sha256="0" * 64, size=9))

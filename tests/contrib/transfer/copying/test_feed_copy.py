@@ -21,12 +21,12 @@ from epochal.layout.registry import source_of
 from epochal.layout.tables import store_tables
 from epochal.model.events import Event
 from epochal.store.streams import Streams
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 
 
-def copier_of(feed: MemoryFeed, target: Streams, **more: object) -> FeedCopier:
+def copier_of(feed: MemoryStore, target: Streams, **more: object) -> FeedCopier:
     source = StreamSource(feed.tips)
     return FeedCopier(
         copier=StreamCopier(source=source, target=target),
@@ -36,22 +36,22 @@ def copier_of(feed: MemoryFeed, target: Streams, **more: object) -> FeedCopier:
     )
 
 
-def fill(feed: MemoryFeed, *streams: str) -> None:
+def fill(feed: MemoryStore, *streams: str) -> None:
     for stream in streams:
         feed.tips.append(stream, [Event(type="Opened"), Event(type="Paid")])
     feed.index()
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    made = MemoryFeed()
+def feed() -> MemoryStore:
+    made = MemoryStore()
     fill(made, "Cart-1", "Cart-2", "Order-1")
     made.streams.append("Other-1", [Event(type="Opened")])
     made.index()
     return made
 
 
-def test_every_stream_of_the_sources_layout_is_copied(feed: MemoryFeed) -> None:
+def test_every_stream_of_the_sources_layout_is_copied(feed: MemoryStore) -> None:
     target = memory_streams()
     found = list(copier_of(feed, target).copy())
     assert {each.stream: each.ending for each in found} == dict.fromkeys(
@@ -61,7 +61,7 @@ def test_every_stream_of_the_sources_layout_is_copied(feed: MemoryFeed) -> None:
     assert target.load("Other-1") is None
 
 
-def test_streams_are_copied_to_another_layout_of_the_same_deployment(feed: MemoryFeed) -> None:
+def test_streams_are_copied_to_another_layout_of_the_same_deployment(feed: MemoryStore) -> None:
     assert all(each.sound for each in copier_of(feed, feed.streams).copy())
     feed.index()
     partitions = {each.partition for each in feed.reader.partitions()}
@@ -69,13 +69,13 @@ def test_streams_are_copied_to_another_layout_of_the_same_deployment(feed: Memor
     assert sorted(shown) == sorted(2 * 2 * ["Cart-1", "Cart-2", "Order-1"] + ["Other-1"])
 
 
-def test_categories_choose_among_them(feed: MemoryFeed) -> None:
+def test_categories_choose_among_them(feed: MemoryStore) -> None:
     target = memory_streams()
     found = list(copier_of(feed, target, categories=["Order"]).copy())
     assert [each.stream for each in found] == ["Order-1"]
 
 
-def test_a_second_run_visits_what_is_new_alone(feed: MemoryFeed) -> None:
+def test_a_second_run_visits_what_is_new_alone(feed: MemoryStore) -> None:
     target = memory_streams()
     list(copier_of(feed, target).copy())
     assert list(copier_of(feed, target).copy()) == []
@@ -85,7 +85,7 @@ def test_a_second_run_visits_what_is_new_alone(feed: MemoryFeed) -> None:
     assert found == [("Cart-2", 1), ("Cart-3", 2)]
 
 
-def test_a_run_from_the_beginning_visits_all_and_finds_what_the_feed_does_not_tell(feed: MemoryFeed) -> None:
+def test_a_run_from_the_beginning_visits_all_and_finds_what_the_feed_does_not_tell(feed: MemoryStore) -> None:
     target = memory_streams()
     list(copier_of(feed, target).copy())
     fill(feed, "Cart-4")
@@ -96,7 +96,7 @@ def test_a_run_from_the_beginning_visits_all_and_finds_what_the_feed_does_not_te
 
 
 def test_a_run_that_stops_goes_on_after_the_last_page_that_was_kept(
-    feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
+    feed: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_copy, "PAGE", 1)
     fill(feed, "Cart-5", "Cart-6")
@@ -110,7 +110,7 @@ def test_a_run_that_stops_goes_on_after_the_last_page_that_was_kept(
 
 
 def test_one_that_cannot_be_copied_holds_up_no_other_and_is_tried_again_by_every_run(
-    feed: MemoryFeed,
+    feed: MemoryStore,
 ) -> None:
     target = memory_streams()
     target.append("Cart-1", [Event(type="Foreign")], expected=NO_STREAM)
@@ -121,7 +121,7 @@ def test_one_that_cannot_be_copied_holds_up_no_other_and_is_tried_again_by_every
     assert [each.ending for each in copier_of(feed, target).copy()] == ["refused"]
 
 
-def test_one_that_can_be_copied_again_is_no_more_tried_by_later_runs(feed: MemoryFeed) -> None:
+def test_one_that_can_be_copied_again_is_no_more_tried_by_later_runs(feed: MemoryStore) -> None:
     broken = feed.tips.codec.bodies
     feed.tips.append("Large-1", [Event(type="Large", data=Random(1).randbytes(500_000))])
     feed.index()
@@ -136,7 +136,7 @@ def test_one_that_can_be_copied_again_is_no_more_tried_by_later_runs(feed: Memor
 
 
 def test_a_stream_is_copied_once_a_run_however_often_the_feed_names_it(
-    feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
+    feed: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_copy, "PAGE", 1)
     for _ in range(3):
@@ -146,7 +146,7 @@ def test_a_stream_is_copied_once_a_run_however_often_the_feed_names_it(
     assert sorted(found) == ["Cart-1", "Cart-2", "Order-1"]
 
 
-def test_a_dry_run_tells_what_would_be_copied_and_leaves_no_trace(feed: MemoryFeed) -> None:
+def test_a_dry_run_tells_what_would_be_copied_and_leaves_no_trace(feed: MemoryStore) -> None:
     target = memory_streams()
     planned = list(copier_of(feed, target).planned())
     assert sorted((each.stream, each.copied) for each in planned) == [
@@ -158,7 +158,7 @@ def test_a_dry_run_tells_what_would_be_copied_and_leaves_no_trace(feed: MemoryFe
     assert len(list(copier_of(feed, target).copy())) == 3
 
 
-def test_a_pruned_stream_is_in_the_feed_of_its_copy_from_its_first_event_on(feed: MemoryFeed) -> None:
+def test_a_pruned_stream_is_in_the_feed_of_its_copy_from_its_first_event_on(feed: MemoryStore) -> None:
     for _ in range(2):
         feed.tips.append("Cart-1", [Event(type="More")])
     feed.tips.prune("Cart-1", 3)
@@ -174,7 +174,9 @@ def test_a_pruned_stream_is_in_the_feed_of_its_copy_from_its_first_event_on(feed
     assert feed.reader.page(partition).items[-1][:2] == ("Cart-1", 4)
 
 
-def test_more_than_can_be_kept_in_mind_end_the_run(feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_can_be_kept_in_mind_end_the_run(
+    feed: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feed_copy, "MAX_PARKED", 1)
     target = memory_streams()
     for stream in ("Cart-1", "Cart-2"):
@@ -183,7 +185,7 @@ def test_more_than_can_be_kept_in_mind_end_the_run(feed: MemoryFeed, monkeypatch
         list(copier_of(feed, target).copy())
 
 
-def test_aggregates_are_copied_by_their_ids(feed: MemoryFeed) -> None:
+def test_aggregates_are_copied_by_their_ids(feed: MemoryStore) -> None:
     for number in range(3):
         event = AggregateEvent(type="Opened", data=b"{}")
         feed.aggregates.append(AggregateId(type="Cart", value=f"{number}"), [event], snapshot=b"{}")
@@ -199,7 +201,7 @@ def replace_source(copier: FeedCopier, source: AggregateSource) -> FeedCopier:
 
 
 def test_events_of_tags_are_copied_with_their_homes_and_those_without_are_named() -> None:
-    feed, target = MemoryFeed(), memory_streams()
+    feed, target = MemoryStore(), memory_streams()
     feed.streams.append("Student-1", [Event(type="Enrolled", tags=("course:1",))])
     feed.index()
     copier = FeedCopier(
@@ -214,13 +216,13 @@ def test_events_of_tags_are_copied_with_their_homes_and_those_without_are_named(
     assert [(each.stream, each.ending) for each in copier.copy()] == [("$tag-course:1", "refused")]
 
 
-def following(feed: MemoryFeed, target: Streams) -> FeedCopier:
+def following(feed: MemoryStore, target: Streams) -> FeedCopier:
     copier = StreamCopier(source=StreamSource(feed.tips), target=target, removals=True)
     return replace(copier_of(feed, target), copier=copier, name="copy.removals")
 
 
 def test_what_is_pruned_and_deleted_goes_of_copies_where_that_is_asked_for_and_nowhere_else(
-    feed: MemoryFeed,
+    feed: MemoryStore,
 ) -> None:
     kept, target = memory_streams(), memory_streams()
     for copier in (copier_of(feed, kept), following(feed, target)):
@@ -240,7 +242,7 @@ def test_what_is_pruned_and_deleted_goes_of_copies_where_that_is_asked_for_and_n
     assert [len(kept.page(name).events) for name in ("Cart-1", "Cart-2")] == [2, 2]
 
 
-def test_a_copy_that_is_ahead_is_not_deleted_with_its_original(feed: MemoryFeed) -> None:
+def test_a_copy_that_is_ahead_is_not_deleted_with_its_original(feed: MemoryStore) -> None:
     target = memory_streams()
     list(following(feed, target).copy())
     target.append("Cart-2", [Event(type="Ours")])
@@ -252,7 +254,7 @@ def test_a_copy_that_is_ahead_is_not_deleted_with_its_original(feed: MemoryFeed)
 
 
 def test_what_is_in_an_archive_of_the_original_stays_in_the_copy() -> None:
-    feed = MemoryFeed(tables=MemoryTables({each.kind: each for each in (*store_tables(), ARCHIVE)}))
+    feed = MemoryStore(tables=MemoryTables({each.kind: each for each in (*store_tables(), ARCHIVE)}))
     fill(feed, "Cart-1")
     target, archive = memory_streams(), replace(feed.tips, table=ARCHIVE.kind)
     list(following(feed, target).copy())

@@ -30,20 +30,20 @@ from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def filled(seed: int = 1, appends: int = 60) -> MemoryFeed:
+def filled(seed: int = 1, appends: int = 60) -> MemoryStore:
     """A feed of streams, some with tags, and of tags alone; a copy, since to make it takes longer than an export."""
     made = _filled(seed, appends)
-    return MemoryFeed(tables=made.tables.copy(), _indexed=dict(made._indexed))  # noqa: SLF001  as it is
+    return MemoryStore(tables=made.tables.copy(), _indexed=dict(made._indexed))  # noqa: SLF001  as it is
 
 
 @cache
-def _filled(seed: int, appends: int) -> MemoryFeed:
-    feed, luck = MemoryFeed(), random.Random(seed)
+def _filled(seed: int, appends: int) -> MemoryStore:
+    feed, luck = MemoryStore(), random.Random(seed)
     for number in range(appends):
         kind = luck.choice(("Cart", "Order"))
         stream = f"{kind}-{luck.randrange(8)}"
@@ -69,7 +69,7 @@ def _filled(seed: int, appends: int) -> MemoryFeed:
 
 
 def exported(
-    feed: MemoryFeed, folder: Path, *, file_rows: int = 20, start: Any = "beginning", **of: Any
+    feed: MemoryStore, folder: Path, *, file_rows: int = 20, start: Any = "beginning", **of: Any
 ) -> ExportCounts:
     export = begin_feed(feed.reader, folder, ExportScope(source="here", **of), start)
     return run_feed(export, lambda: feed.reader, file_rows=file_rows)
@@ -105,7 +105,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
 _READERS = {"parquet": _parquet, "ndjson": _ndjson, "csv": _csv}
 
 
-def expected(feed: MemoryFeed) -> list[dict[str, Any]]:
+def expected(feed: MemoryStore) -> list[dict[str, Any]]:
     """What the feed has, by a reader of its own."""
     return [
         as_json(row_of(item.event)) | {"position": None, "partition": None}
@@ -203,7 +203,7 @@ def test_an_export_may_begin_where_another_has_ended(tmp_path: Path) -> None:
 
 
 def test_what_is_pruned_or_deleted_keeps_its_place(tmp_path: Path) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for stream in ("Cart-1", "Cart-2"):
         feed.streams.append(stream, [Event(type="x", data=b"1"), Event(type="y", data=b"2")])
     feed.index()
@@ -447,7 +447,7 @@ def test_one_epoch_is_cut_too_where_it_has_enough_entries() -> None:
 
 
 def test_an_empty_feed_is_an_export_without_rows(tmp_path: Path) -> None:
-    assert exported(MemoryFeed(), tmp_path / "out") == ExportCounts()
+    assert exported(MemoryStore(), tmp_path / "out") == ExportCounts()
     assert rows_in(tmp_path / "out") == []
 
 
@@ -560,7 +560,7 @@ def test_events_that_have_grown_are_read_fewer_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(origins, "WINDOW_BYTES", 400_000)
-    feed, held = MemoryFeed(), list[int]()
+    feed, held = MemoryStore(), list[int]()
     for number in range(300):
         feed.streams.append(f"Cart-{number % 9}", [Event(type="a", data=b"1")])
     for number in range(200):
@@ -582,7 +582,7 @@ def test_events_that_have_grown_are_read_fewer_at_a_time(
 
 @pytest.mark.slow
 def test_a_stream_whose_events_lie_all_over_a_feed_is_read_once(tmp_path: Path) -> None:
-    feed, asked = MemoryFeed(), list[str]()
+    feed, asked = MemoryStore(), list[str]()
     for number in range(400):
         feed.streams.append(f"Cart-{number % 20}", [Event(type="a", data=b"%d" % number)] * 5)
         if number % 2 == 1:

@@ -29,7 +29,7 @@ from epochal.layout.source import Source
 from epochal.layout.tables import every_table
 from epochal.plan.ops import BatchGet, Delete, Execute, Get, Items, Op, Put, Query, Scan, TransactGet
 from epochal.plan.values import Item, Key, number, text
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.contrib.transfer.export.test_from_feed import exported as of_the_feed
 from tests.contrib.transfer.export.test_from_feed import filled, rows_in
 from tests.support.terminal import Terminal
@@ -160,7 +160,7 @@ def test_a_head_that_cannot_be_read_is_a_row_with_its_fault(tmp_path: Path) -> N
 
 
 def test_a_stream_of_many_items_is_read_as_one(tmp_path: Path) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     for _ in range(30):
         feed.streams.append("Order-1", [Event(type="x", data=random.Random(1).randbytes(2_000))])
     assert sum(1 for _ in feed.tables.items("streams")) > 20

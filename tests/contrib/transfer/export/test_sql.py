@@ -18,15 +18,15 @@ from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
 from epochal.contrib.transfer.export.queries import ask, engine, records
 from epochal.errors import InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.terminal import Terminal
 
 BIG = 123_456_789_012_345_678_901_234_567_890
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    made = MemoryFeed()
+def feed() -> MemoryStore:
+    made = MemoryStore()
     for number in range(5):
         data = f'{{"total":{number}.10,"many":{BIG},"said":"a \\"quoted\\", \\n line"}}'.encode()
         made.streams.append(
@@ -39,7 +39,7 @@ def feed() -> MemoryFeed:
     return made
 
 
-def export(feed: MemoryFeed, folder: Path, format_: Format = "parquet") -> Path:
+def export(feed: MemoryStore, folder: Path, format_: Format = "parquet") -> Path:
     run_feed(begin_feed(feed.reader, folder, ExportScope(source="here", format=format_)), lambda: feed.reader)
     return folder
 
@@ -50,7 +50,7 @@ def answered(statement: str, place: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
-def test_every_format_answers_alike_and_exactly(tmp_path: Path, feed: MemoryFeed, format_: Format) -> None:
+def test_every_format_answers_alike_and_exactly(tmp_path: Path, feed: MemoryStore, format_: Format) -> None:
     folder = export(feed, tmp_path / "it's here", format_)
     assert answered("select count(*) as n, sum(index) as s from events", folder) == [
         {"n": 7, "s": Decimal(0)}
@@ -71,21 +71,21 @@ def test_every_format_answers_alike_and_exactly(tmp_path: Path, feed: MemoryFeed
 
 
 @pytest.mark.slow
-def test_the_table_has_the_columns_of_rows_in_each_format(tmp_path: Path, feed: MemoryFeed) -> None:
+def test_the_table_has_the_columns_of_rows_in_each_format(tmp_path: Path, feed: MemoryStore) -> None:
     described = [answered("describe events", export(feed, tmp_path / each, each)) for each in FORMATS]
     kinds = [[(row["column_name"], row["column_type"]) for row in each] for each in described]
     assert kinds[0] == kinds[1] == kinds[2]
     assert ("time", "TIMESTAMP WITH TIME ZONE") in kinds[0]
 
 
-def test_one_file_is_asked_as_well(tmp_path: Path, feed: MemoryFeed) -> None:
+def test_one_file_is_asked_as_well(tmp_path: Path, feed: MemoryStore) -> None:
     folder = export(feed, tmp_path / "out")
     (file,) = folder.glob("*.parquet")
     assert answered("select count(*) as n from events", file)[0]["n"] == 7
 
 
 def test_an_export_without_rows_is_asked_too(tmp_path: Path) -> None:
-    folder = export(MemoryFeed(), tmp_path / "out")
+    folder = export(MemoryStore(), tmp_path / "out")
     assert answered("select count(*) as n from events", folder) == [{"n": 0}]
 
 
@@ -120,7 +120,7 @@ def test_an_export_without_rows_is_asked_too(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_question_about_the_events_is_refused_and_changes_nothing(
-    tmp_path: Path, feed: MemoryFeed, statement: str
+    tmp_path: Path, feed: MemoryStore, statement: str
 ) -> None:
     folder = export(feed, tmp_path / "out")
     (folder / "secret.txt").write_text("secret")
@@ -133,7 +133,7 @@ def test_what_is_no_question_about_the_events_is_refused_and_changes_nothing(
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
-def test_columns_of_one_name_keep_their_own_values(tmp_path: Path, feed: MemoryFeed) -> None:
+def test_columns_of_one_name_keep_their_own_values(tmp_path: Path, feed: MemoryStore) -> None:
     folder = export(feed, tmp_path / "out")
     joined = "from events x join events y on y.stream = 'Cart-2' where x.stream = 'Cart-1'"
     assert answered(f"select x.stream, y.stream {joined}", folder) == [
@@ -142,7 +142,7 @@ def test_columns_of_one_name_keep_their_own_values(tmp_path: Path, feed: MemoryF
 
 
 def test_variables_of_the_program_are_no_tables(
-    tmp_path: Path, feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, feed: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = export(feed, tmp_path / "out")
     monkeypatch.setattr(
@@ -152,7 +152,7 @@ def test_variables_of_the_program_are_no_tables(
         answered("select * from SECRET", folder)
 
 
-def test_a_place_without_rows_or_of_a_half_export_is_refused(tmp_path: Path, feed: MemoryFeed) -> None:
+def test_a_place_without_rows_or_of_a_half_export_is_refused(tmp_path: Path, feed: MemoryStore) -> None:
     begin_feed(feed.reader, tmp_path / "half", ExportScope(source="here"))
     (tmp_path / "none").mkdir()
     (tmp_path / "a.txt").write_text("a")
@@ -239,14 +239,14 @@ def test_what_makes_no_sense_is_refused_and_no_folder_is_made(
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_the_name_of_a_folder_is_no_column(tmp_path: Path, feed: MemoryFeed, format_: Format) -> None:
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path, feed: MemoryStore, format_: Format) -> None:
     folder = export(feed, tmp_path / "type=Other" / "index=7", format_)
     (row,) = answered("select type, index from events where stream = 'Cart-3'", folder)
     assert row == {"type": "Paid", "index": 0}
 
 
 def test_a_large_body_is_exported_to_csv_and_counted(tmp_path: Path) -> None:
-    feed = MemoryFeed()
+    feed = MemoryStore()
     feed.streams.append("Cart-1", [Event(type="Paid", data=b'"' + b"x" * 200_000 + b'"')])
     feed.index()
     csv.field_size_limit(131_072)

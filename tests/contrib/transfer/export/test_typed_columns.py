@@ -19,7 +19,7 @@ from epochal.contrib.transfer.export.origins import begin_feed, run_feed
 from epochal.contrib.transfer.export.parts import ExportScope
 from epochal.contrib.transfer.export.queries import ask, records
 from epochal.errors import InvalidInput
-from epochal.testing.feeds import MemoryFeed
+from epochal.testing.feeds import MemoryStore
 from tests.support.terminal import Terminal
 
 
@@ -41,8 +41,8 @@ EVENT = Paid(Decimal("1.10"), datetime(2026, 1, 2, 3, tzinfo=UTC), ("a", "b"), g
 
 
 @pytest.fixture
-def feed() -> MemoryFeed:
-    made = MemoryFeed()
+def feed() -> MemoryStore:
+    made = MemoryStore()
     sealed = memory_subjects().seal("user-7", codec.encode(EVENT).content)
     made.streams.append(
         "Cart-1",
@@ -58,14 +58,14 @@ def feed() -> MemoryFeed:
     return made
 
 
-def exported(feed: MemoryFeed, folder: Path, **of: Any) -> Path:
+def exported(feed: MemoryStore, folder: Path, **of: Any) -> Path:
     run_feed(begin_feed(feed.reader, folder, ExportScope(source="here", **of)), lambda: feed.reader)
     return folder
 
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_fields_are_columns_of_their_types_in_every_format(
-    tmp_path: Path, feed: MemoryFeed, format_: Format
+    tmp_path: Path, feed: MemoryStore, format_: Format
 ) -> None:
     folder = exported(feed, tmp_path / "out", codec=CODEC, format=format_)
     names = "data_total, data_at, data_items, data_subject, data_weight, data_gift, data_count"
@@ -82,7 +82,7 @@ def test_fields_are_columns_of_their_types_in_every_format(
     assert [set(each.values()) for each in others] == [{None}] * 4
 
 
-def test_parquet_has_the_types(tmp_path: Path, feed: MemoryFeed) -> None:
+def test_parquet_has_the_types(tmp_path: Path, feed: MemoryStore) -> None:
     folder = exported(feed, tmp_path / "out", codec=CODEC)
     schema = pq.read_schema(next(folder.glob("*.parquet")))
     assert [schema.field(f"data_{name}").type for name in ("total", "count", "weight", "gift", "at")] == [
@@ -95,11 +95,11 @@ def test_parquet_has_the_types(tmp_path: Path, feed: MemoryFeed) -> None:
 
 
 def test_an_export_without_rows_has_the_columns_too(tmp_path: Path) -> None:
-    folder = exported(MemoryFeed(), tmp_path / "out", codec=CODEC)
+    folder = exported(MemoryStore(), tmp_path / "out", codec=CODEC)
     assert list(records(ask("select sum(data_count) as n from events", folder))) == [{"n": None}]
 
 
-def test_an_export_goes_on_with_its_codec_alone(tmp_path: Path, feed: MemoryFeed) -> None:
+def test_an_export_goes_on_with_its_codec_alone(tmp_path: Path, feed: MemoryStore) -> None:
     exported(feed, tmp_path / "out", codec=CODEC)
     exported(feed, tmp_path / "out", codec=CODEC)
     with pytest.raises(InvalidInput, match="folder: has an export of something else: codec"):
@@ -110,7 +110,7 @@ def test_an_export_goes_on_with_its_codec_alone(tmp_path: Path, feed: MemoryFeed
     "target", ["nowhere:codec", f"{__name__}:EVENT", f"{__name__}:none", "codec", ":codec"]
 )
 def test_what_is_no_codec_is_refused_and_no_folder_is_made(
-    tmp_path: Path, feed: MemoryFeed, target: str
+    tmp_path: Path, feed: MemoryStore, target: str
 ) -> None:
     with pytest.raises(InvalidInput, match="codec"):
         exported(feed, tmp_path / "out", codec=target)

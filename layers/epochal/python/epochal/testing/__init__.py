@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from epochal.deferred import deferred_names
 
 if TYPE_CHECKING:
-    from epochal.testing.feeds import MemoryFeed as MemoryFeed
+    from epochal.testing.feeds import MemoryStore as MemoryStore
     from epochal.testing.memory import Fault as Fault
     from epochal.testing.memory import Faults as Faults
     from epochal.testing.memory import Late as Late
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from epochal.testing.stores import memory_tagged_events as memory_tagged_events
 
 _NAMES = {
-    "feeds": ("MemoryFeed",),
+    "feeds": ("MemoryStore",),
     "memory": (
         "Fault",
         "Faults",

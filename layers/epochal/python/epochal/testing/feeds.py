@@ -49,7 +49,7 @@ def _all_tables() -> MemoryTables:
 
 
 @dataclass
-class MemoryFeed:
+class MemoryStore:
     """Stores of every layout in memory, and the feed over them.
 
     Attributes:

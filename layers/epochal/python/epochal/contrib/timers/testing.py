@@ -1,4 +1,4 @@
-"""Time goes by in a deployment in memory, and timers fire: `MemoryFeed.advance`."""
+"""Time goes by in a deployment in memory, and timers fire: `MemoryStore.advance`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from epochal.deployment import Deployment
     from epochal.reactions.composite import Composite
     from epochal.reactions.definition import Reaction
-    from epochal.testing.feeds import MemoryFeed
+    from epochal.testing.feeds import MemoryStore
 
 _A_MOMENT: Final = PER_SECOND // 1000
 """Time added to `until`: appends of one moment to the same tags get increasing timestamps, and so do their timers."""
@@ -27,7 +27,7 @@ _MOST: Final = 100
 """Number of steps within `_STILL` nanoseconds after which timers are taken to set one another without end."""
 
 
-def advance(feed: MemoryFeed, reactions: Sequence[Reaction | Composite | type], until: Ticks) -> int:
+def advance(feed: MemoryStore, reactions: Sequence[Reaction | Composite | type], until: Ticks) -> int:
     """Advance the stopped clock of `feed` to `until`, fire the due timers, and return their number.
 
     The clock stops at each moment at which timers are due: they fire, and then the reactions run. Timers that the
