@@ -1,13 +1,21 @@
-"""One seed of tagged events in pages: as in Sekiban's tables, with pages that fill and bodies on other pages."""
+"""One seed of tagged events in pages: as in Sekiban's tables, with pages that fill and bodies on other pages.
+
+In every third seed all are threads of one process, which take turns under their tags.
+"""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 
+from epochal.plan.ops import Execute
+from epochal.store.driver import TURN
 from epochal.store.listings import Listings, listings_of
+from epochal.store.tagged import TaggedStore
 from tests.simulation.dcb_simulation import TAGS, TYPES, Tagged
 from tests.simulation.histories import played
+from tests.simulation.scheduler import Pause
 from tests.simulation.tag_world import TagHistory, World
 
 LARGE = 900
@@ -19,11 +27,40 @@ def data(luck: random.Random) -> str:
     return luck.choice(("{}", "{}", f'"{luck.randbytes(LARGE).hex()}"'))
 
 
+ONE_PROCESS = 3
+"""Each so many seeds, processes are threads of one."""
+
+PLACES = count(-1, -1)
+"""Places of the drivers of such processes, each of another one."""
+
+
+@dataclass(slots=True, eq=False)
+class ThreadsTurn:
+    """What a thread waits for until another sets it, while others go on."""
+
+    execute: Execute
+    is_over: bool = False
+
+    def wait(self, timeout: float | None = None) -> object:  # noqa: ARG002  no time passes
+        """Let others go on until the turn is set."""
+        self.execute(Pause(until=self.is_set))  # type: ignore[arg-type]
+        return self.is_over
+
+    def set(self) -> None:
+        """Let the one that waits go on."""
+        self.is_over = True
+
+    def is_set(self) -> bool:
+        """Whether the turn was set."""
+        return self.is_over
+
+
 @dataclass(slots=True)
 class TaggedPages(Tagged):
     """Processes at work on a few tags of pages."""
 
     world: World = field(default_factory=World)  # type: ignore[assignment]
+    place: int = field(default_factory=lambda: next(PLACES))
 
     def prepare(self) -> None:
         """As of Sekiban's tables."""
@@ -31,6 +68,14 @@ class TaggedPages(Tagged):
         if self.seed % 4 == 0:
             self.world.with_types(TYPES)
         self.history = TagHistory(self.world)  # type: ignore[arg-type]
+
+    def store(self, luck: random.Random, name: str, execute: Execute) -> TaggedStore:
+        """As of Sekiban's tables; threads of one process share its queues."""
+        store = super(TaggedPages, self).store(luck, name, execute)
+        if self.seed % ONE_PROCESS != 1:
+            return store
+        TURN.set(lambda: ThreadsTurn(execute))
+        return replace(store, driver=replace(store.driver, place=self.place))
 
     def check_listing(self, luck: random.Random) -> None:
         """Who lists a tag, and goes on after any of its events, has had all of them once, in order."""

@@ -7,6 +7,7 @@ readers.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from epochal.pages.tags import append, listing, reading
 from epochal.pages.tags.entries import EventOfTag
 from epochal.plan.conditions import Absent, AnyOf
 from epochal.plan.ops import Check, Steps
+from epochal.store import queueing
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.tag_simulation import replay
 
@@ -88,6 +90,44 @@ def a_listing_goes_on_from_the_last_page(patch: Patch) -> None:
 @mutant("differ|missing|violated")
 def a_part_ends_after_its_cut(patch: Patch) -> None:
     patch.setattr(reading, "_passed", lambda entries, at, _: entries[-1].reached if entries else at)
+
+
+@mutant("violated|differ|unseen|no match")
+def what_the_last_caller_has_left_counts_as_seen(patch: Patch) -> None:
+    right = append.TagsPart.of.__func__  # type: ignore[attr-defined]
+
+    def of(kind: Any, *given: Any) -> Any:
+        part = right(kind, *given)
+        ends = given[1].ends
+        seen = {tag: ends.get(tag, reached) for tag, reached in part.position.seen.items()}
+        part.position = replace(part.position, seen=seen)
+        return part
+
+    patch.setattr(append.TagsPart, "of", classmethod(of))
+
+
+@mutant("everyone waits")
+def queues_of_several_tags_are_taken_in_any_order(patch: Patch) -> None:
+    """Every second caller takes them the other way round."""
+    right, numbers = queueing.Place._full_keys, count()  # noqa: SLF001  of the mutant
+
+    def either_way(place: queueing.Place) -> list[tuple[Any, ...]]:
+        return right(place)[:: -1 if next(numbers) % 2 else 1]
+
+    patch.setattr(queueing, "_QUEUES", {})
+    patch.setattr(queueing.Place, "_full_keys", either_way)
+
+
+@mutant("everyone waits")
+def a_caller_that_fails_keeps_its_place(patch: Patch) -> None:
+    right = queueing.Place.__exit__
+
+    def unless_failed(place: queueing.Place, *error: object) -> None:
+        if error[0] is None:
+            right(place)
+
+    patch.setattr(queueing, "_QUEUES", {})
+    patch.setattr(queueing.Place, "__exit__", unless_failed)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())
