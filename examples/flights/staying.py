@@ -26,7 +26,7 @@ class AlreadyRuns(Exception):
 
 def up(places: Places) -> Server:
     """An embedded AWS that outlives this process, and that `epochal` commands of this checkout are about."""
-    if ministack.status(places) is not None or ministack.found(places) is not None:
+    if ministack.status(places) is not None or ministack.load_kept(places) is not None:
         raise AlreadyRuns(
             "an embedded AWS runs here or was kept, and KEEP=1 needs an empty one: `epochal local up && epochal local "
             "down` ends it with all that it holds"

@@ -84,7 +84,7 @@ def test_what_was_taken_up_and_crashed_is_neither_brought_back_nor_repaired(mach
     machine.deployments_fail = True
     machine.up()
     processes.stop(ministack.require(machine.places), seconds=0)
-    assert ministack.found(machine.places) is None
+    assert ministack.load_kept(machine.places) is None
     server = ministack.up(machine.places, port=processes.free_port())
     assert ministack.endpoint(server).client("s3").list_buckets()["Buckets"] == []
     assert not ministack.repair_is_due(machine.places)
@@ -98,7 +98,7 @@ def test_a_start_that_is_broken_off_leaves_nothing_running_and_what_was_kept_as_
     def broken_off(*_: object) -> None:
         raise fault
 
-    kept = ministack.found(machine.places)
+    kept = ministack.load_kept(machine.places)
     assert kept is not None
     with monkeypatch.context() as patch:
         patch.setattr(ministack, "take_up", broken_off)
@@ -112,7 +112,7 @@ def test_a_start_that_is_broken_off_leaves_nothing_running_and_what_was_kept_as_
 
 
 def test_services_that_came_back_with_less_than_was_kept_are_not_taken_up(machine: Machine) -> None:
-    kept, server = ministack.found(machine.places), ministack.up(machine.places)
+    kept, server = ministack.load_kept(machine.places), ministack.up(machine.places)
     assert kept is not None
     (here,) = kept.counts
     elsewhere = replace(here, environment=Environment("123456789012", "eu-central-1"))

@@ -137,19 +137,19 @@ class Auditor:
         behind = self._behind(source, heads, audit)
         # What it should have had by now; what comes while we wait is the indexer's business.
         scanning.late += [
-            ScannedHead(source=source.name, image=each.head.key, end=replace(each.head.end, next=each.end))
-            for each in behind
+            ScannedHead(source=source.name, image=entry.head.key, end=replace(entry.head.end, next=entry.end))
+            for entry in behind
         ]
         scanning.over = page.last is None
         scanning.cursor = replace(cursor, after=page.last, heads=cursor.heads + len(heads))
 
     def _mend(self, source: Source, late: list[ScannedHead], audit: Audit) -> None:
         """Look again at heads that seemed late, and index what the index still lacks of their streams."""
-        fresh = (self.mender.again(source, each.head.key) for each in self._behind(source, late, audit))
+        fresh = (self.mender.again(source, entry.head.key) for entry in self._behind(source, late, audit))
         # A stream may have been pruned since, and so have come up.
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
-        lacking = Counter(each.partition for each in behind if each.end > each.index)
-        for partition, heads in heads_by_partition(source, [each.head for each in behind]).items():
+        lacking = Counter(entry.partition for entry in behind if entry.end > entry.index)
+        for partition, heads in heads_by_partition(source, [entry.head for entry in behind]).items():
             mended = self.mender.mend(source, partition, heads)
             audit.missing += lacking[partition]
             audit.healed += mended.events

@@ -88,9 +88,9 @@ class Mender(IndexWriter):
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        asked: list[Change] = [Touched(stream=stream) for stream in streams]
+        queries: list[Change] = [Touched(stream=stream) for stream in streams]
         return self.on_partition(
-            partition, lambda held, changes: reached(self.index_table, held, changes), asked
+            partition, lambda held, changes: reached(self.index_table, held, changes), queries
         )
 
     def end_of(self, source: Source, end: End, index: int) -> int:

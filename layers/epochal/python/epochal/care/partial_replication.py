@@ -181,8 +181,8 @@ class Replica:
             raise CorruptData(f"{stream}: page {facts.index} has been removed")
         return read_page(item, self.table)
 
-    def _put(self, wanted: Page, page: Page) -> None:
-        self.driver.ask(Put(table=self.table, item=write_page(wanted), condition=as_read(page)))
+    def _put(self, missing: Page, page: Page) -> None:
+        self.driver.ask(Put(table=self.table, item=write_page(missing), condition=as_read(page)))
 
 
 def _readable(items: Iterable[Item], table: str) -> Iterator[Page]:

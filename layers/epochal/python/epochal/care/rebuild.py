@@ -75,9 +75,9 @@ class Rebuilder:
         """Index what the index lacks of the streams whose heads are in a source's table."""
         rebuilt = Rebuilt()
         for page in heads(self.mender.driver, source, self.segments):
-            found = read_heads(source, page, lambda head: rebuilt.troubles.append(str(head)))
-            rebuilt.streams += len(found)
-            for number, mine in heads_by_partition(source, found).items():
+            result = read_heads(source, page, lambda head: rebuilt.troubles.append(str(head)))
+            rebuilt.streams += len(result)
+            for number, mine in heads_by_partition(source, result).items():
                 behind = [late.head for late in self.mender.behind(source, number, mine)]
                 read = ahead(partial(self._changes, source), behind, self.readers)
                 while some := list(islice(read, AT_ONCE)):

@@ -161,7 +161,7 @@ def _places(table: str, spec: TableSpec) -> Iterator[tuple[str, tuple[str, ...]]
 
 
 def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
-    spec_of_index = next((each for each in spec.indexes if each.name == index), None)
+    spec_of_index = next((index_spec for index_spec in spec.indexes if index_spec.name == index), None)
     return spec.keys if spec_of_index is None else spec_of_index.key_names(spec)
 
 

@@ -82,7 +82,10 @@ def complete(
 
 def differs(described: Any, spec: TableSpec) -> str | None:
     """Compare a described table with its specification, and name what differs; None where nothing does."""
-    types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
+    types = {
+        description["AttributeName"]: description["AttributeType"]
+        for description in described["AttributeDefinitions"]
+    }
     if described["KeySchema"] != _schema(spec.partition, spec.sort):
         return "keys"
     if any(
@@ -90,7 +93,10 @@ def differs(described: Any, spec: TableSpec) -> str | None:
         for definition in _definitions(spec)
     ):
         return "types of keys"
-    indexes = {each["IndexName"]: each["KeySchema"] for each in described.get("GlobalSecondaryIndexes", ())}
+    indexes = {
+        description["IndexName"]: description["KeySchema"]
+        for description in described.get("GlobalSecondaryIndexes", ())
+    }
     if any(indexes.get(index.name) != _schema(index.partition, index.sort) for index in spec.indexes):
         return "indexes"
     view = described.get("StreamSpecification", {}).get("StreamViewType")

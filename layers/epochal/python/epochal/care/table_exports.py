@@ -181,7 +181,7 @@ def export_at(place: str, s3: Callable[[str], Open], *after: str) -> Export:
     `s3` opens the objects of a bucket, by its name.
     """
     if after:
-        return replace(export_at(place, s3), after=tuple(export_at(each, s3) for each in after))
+        return replace(export_at(place, s3), after=tuple(export_at(later_place, s3) for later_place in after))
     if place.startswith("s3://"):
         bucket, _, prefix = place.removeprefix("s3://").partition("/")
         return Export(place=place, open=_in_bucket(s3(bucket), prefix.rstrip("/")))

@@ -109,9 +109,9 @@ class RecentWrites:
         if len(self.writes) > self.most:
             self._forget()
 
-    def remember(self, name: str, found: RecordContents) -> None:
+    def remember(self, name: str, write: RecordContents) -> None:
         """Remember a record of a key, if it says what its append wrote."""
-        parts = tuple(_parts(found))
+        parts = tuple(_parts(write))
         if any(part.time >= self.since for part in parts):
             self.records[name] = parts
 
@@ -152,12 +152,12 @@ def _writes(page: Page) -> Iterator[_Part]:
         yield _Part(index=page.index, time=page.time, first=page.version)
 
 
-def _parts(found: RecordContents) -> Iterator[_Part]:
+def _parts(write: RecordContents) -> Iterator[_Part]:
     """Yield what the append of a record wrote to each of its streams."""
-    if found.etag is not None and (state := state_of(found.etag)) is not None:
-        yield _Part(index=state.index, time=state.time, first=found.first, state=True)
-    source = ByteReader(found.made)
-    decided = found.append_id is not None and decided_events(found.append_id) is not None
+    if write.etag is not None and (state := state_of(write.etag)) is not None:
+        yield _Part(index=state.index, time=state.time, first=write.first, state=True)
+    source = ByteReader(write.made)
+    decided = write.append_id is not None and decided_events(write.append_id) is not None
     while not source.at_end:
         first, events, etag = read_stream(source, counted=decided)
         state = state_of(etag)

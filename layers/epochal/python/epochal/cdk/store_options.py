@@ -124,7 +124,7 @@ def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
     """
     if preset not in STAGES:
         raise BadSetting("preset", f"must be one of {', '.join(STAGES)}, not {preset!r}")
-    values = _named(options)
+    values = _named_options(options)
     later = {
         key: value for key, value in values.items() if isinstance(value, str) and Token.is_unresolved(value)
     }
@@ -146,7 +146,7 @@ _SAID_ELSEWHERE: Final[Mapping[str, str]] = {
 """Settings of `cdk.json` that an app sets by other means, which the construct would not see, and those means."""
 
 
-def _named(options: Mapping[str, Any]) -> dict[str, Any]:
+def _named_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Convert options of a store to settings of `cdk.json`; a key or topic becomes its ARN.
 
     Raises:

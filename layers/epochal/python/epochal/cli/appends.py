@@ -27,7 +27,7 @@ from epochal.store.driver import Meter
 from epochal.store.outcomes import append_error
 from epochal.store.streams import Streams
 
-Told = tuple[BulkAppend, Appended | EpochalError]
+AppendOutcome = tuple[BulkAppend, Appended | EpochalError]
 
 
 @click.command()
@@ -132,9 +132,9 @@ def append_all(
     forbidden = _condition(streams, condition, after)
     appended = streams.append_all(requested, idempotency_key=key, **forbidden).streams
     output.stream(
-        ((each.stream, appended[each.stream]) for each in requested),
-        lambda each: output.of_stream(*each),
-        lambda each: output.appended_line(*each),
+        ((request.stream, appended[request.stream]) for request in requested),
+        lambda request: output.of_stream(*request),
+        lambda request: output.appended_line(*request),
     )
 
 
@@ -189,7 +189,7 @@ def append_each(streams: Streams, *, appends: str) -> None:
         requested.append(bulk_append(request.expected, request, sent, condition))
     failed = list[EpochalError]()
 
-    def told() -> Iterator[Told]:
+    def outcomes() -> Iterator[AppendOutcome]:
         for start in range(0, len(requested), MAX_APPENDS):
             some = requested[start : start + MAX_APPENDS]
             for one, answer in zip(some, Bulk(streams).append(some), strict=True):
@@ -201,12 +201,12 @@ def append_each(streams: Streams, *, appends: str) -> None:
                 failed.extend([outcome] if isinstance(outcome, EpochalError) else [])
                 yield one, outcome
 
-    output.stream(told(), _view, _line)
+    output.stream(outcomes(), _view, _line)
     if failed:
         raise SystemExit(1)
 
 
-def _view(told: Told) -> dict[str, object]:
+def _view(told: AppendOutcome) -> dict[str, object]:
     one, outcome = told
     if isinstance(outcome, Appended):
         reached = {"position": write_position(outcome.position)} if outcome.position.seen else {}
@@ -214,7 +214,7 @@ def _view(told: Told) -> dict[str, object]:
     return {"stream": one.stream, "error": type(outcome).__name__, "message": str(outcome)}
 
 
-def _line(told: Told) -> str:
+def _line(told: AppendOutcome) -> str:
     one, outcome = told
     if isinstance(outcome, Appended):
         return output.appended_line(one.stream, replace(outcome, position=Position()))

@@ -270,9 +270,9 @@ def _follow_in_order(
         yield page.items
 
 
-def _numbers(store: OpenedStore, known: dict[int, FeedStart]) -> Sequence[int]:
+def _numbers(store: OpenedStore, partitions: dict[int, FeedStart]) -> Sequence[int]:
     """Return the numbers of the known partitions; read them if none is known."""
-    return list(known) or [partition.partition for partition in store.feed.partitions()]
+    return list(partitions) or [partition.partition for partition in store.feed.partitions()]
 
 
 def _index(text: str) -> int:

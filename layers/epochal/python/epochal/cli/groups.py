@@ -96,7 +96,7 @@ def show_group(store: OpenedStore, *, group: str | None) -> None:
 @on_store
 def pause(store: OpenedStore, *, group: str) -> None:
     """Pause GROUP: it handles no more events, wherever it runs."""
-    _said(group, "pauses", store.deployment.groups.pause(group))
+    _print_done(group, "pauses", store.deployment.groups.pause(group))
 
 
 @groups.command()
@@ -107,7 +107,7 @@ def resume(store: OpenedStore, *, group: str) -> None:
 
     If its function is deployed, the function is woken.
     """
-    _said(group, "goes on", store.deployment.groups.resume(group))
+    _print_done(group, "goes on", store.deployment.groups.resume(group))
     _wake(store, group)
 
 
@@ -163,7 +163,7 @@ def reset(
 @on_store
 def begin(store: OpenedStore, *, group: str, like: str) -> None:
     """Set the checkpoints of a new GROUP to those of another group."""
-    _said(group, f"begins where {like} is", store.deployment.groups.begin(group, like=like))
+    _print_done(group, f"begins where {like} is", store.deployment.groups.begin(group, like=like))
     _wake(store, group)
 
 
@@ -180,7 +180,7 @@ def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
     running = _asked_of_queues(deployed_queue, store, group) is not None
     when = "with its function's next wake-up: delete that first" if running else "if it is run again"
     inputs.confirm(f"{group} begins anew {when}. Go on?", yes=yes)
-    _said(group, "is deleted", store.deployment.groups.delete(group))
+    _print_done(group, "is deleted", store.deployment.groups.delete(group))
 
 
 def _wake(store: OpenedStore, group: str) -> None:
@@ -199,7 +199,7 @@ def _asked_of_queues(ask: Callable[..., T], store: OpenedStore, group: str, *mor
         return None
 
 
-def _said(group: str, done: str, partitions: list[int]) -> None:
+def _print_done(group: str, done: str, partitions: list[int]) -> None:
     output.document({"group": group, "partitions": partitions}, [f"{group} {done}"])
 
 
@@ -209,15 +209,15 @@ def _lag(standing: GroupFigures, states: Mapping[str, IndexerState]) -> str:
     return lag_words(standing.events, standing.seconds, indexer, of_all=standing.of_all)
 
 
-def _failures(group: str, each: GroupFigures) -> Iterator[str]:
+def _failures(group: str, figures: GroupFigures) -> Iterator[str]:
     """Why the group does not get on in a partition, and why the last stream was parked."""
-    for run in each.blocked:
-        unit = Unit(each.partition, run.member)
+    for run in figures.blocked:
+        unit = Unit(figures.partition, run.member)
         yield " ".join(output.harmless(f"{unit}  {run.words}"))
-    if (cause := each.last_failure) is not None:
+    if (cause := figures.last_failure) is not None:
         tried = quantity(cause.attempts, "attempt")
         text = (
             f"{cause.stream} is parked at {cause.index} since {cause.timestamp}, after {tried}: {cause.text}"
         )
-        yield " ".join(output.harmless(f"{each.partition}  {text}"))
-        yield f"{each.partition}  epochal parked list {group} lists all parked streams"
+        yield " ".join(output.harmless(f"{figures.partition}  {text}"))
+        yield f"{figures.partition}  epochal parked list {group} lists all parked streams"

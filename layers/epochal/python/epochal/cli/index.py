@@ -79,8 +79,8 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
     For groups, only events that their reactions read are counted.
     """
     driver, table = store.feed.driver, store.feed.table
-    named = groups_of(driver, table) if all_groups else list(groups)
-    partitions, figures = read_partitions(store, named)
+    names = groups_of(driver, table) if all_groups else list(groups)
+    partitions, figures = read_partitions(store, names)
     for group in groups:
         if all(group != name for name, _ in figures):
             raise GroupMissing(group)
@@ -178,7 +178,7 @@ def sources_of(
     store: OpenedStore, partitions: Sequence[str], *, told_wins: bool = False
 ) -> tuple[Source, ...]:
     """The sources whose tables are known, with the numbers of partitions that the index has on record, or as told."""
-    numbers = dict(_told(partition) for partition in partitions)
+    numbers = dict(_parse_partitions(partition) for partition in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     counts = recorded | numbers if told_wins else numbers | recorded
     return tuple(
@@ -215,14 +215,14 @@ def _verifier(
 def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions: Sequence[str]) -> None:
     """What is put on record stays, so it must not be guessed."""
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
-    known_sources = {*recorded, *(_told(partition)[0] for partition in partitions)}
+    known_sources = {*recorded, *(_parse_partitions(partition)[0] for partition in partitions)}
     for source in sources:
         if source.name not in known_sources and has_heads(store.feed.driver, source):
             rule = f"the index has no number on record for {source.name}: say --partitions {source.name}=N"
             raise InvalidInput("--partitions", rule)
 
 
-def _told(text: str) -> tuple[str, int]:
+def _parse_partitions(text: str) -> tuple[str, int]:
     name, _, count = text.partition("=")
     if name not in layout_names() or not (
         count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_PARTITIONS

@@ -40,7 +40,7 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def named(target: str, field: str, what: str) -> Any:
+def load_named(target: str, field: str, what: str) -> Any:
     """Import `module:name` and return what it names; modules of the current directory are found.
 
     Raises:
@@ -67,7 +67,7 @@ def _hint(module: str) -> str:
 
 def codec_of(target: str) -> EventCodec[Any]:
     """Import the codec that `module:name` names."""
-    codec = named(target, "--codec", "a codec")
+    codec = load_named(target, "--codec", "a codec")
     if not isinstance(codec, EventCodec):
         raise InvalidInput("--codec", f"{target} is no codec")
     return codec
@@ -198,11 +198,11 @@ class NotThere(EpochalError, LookupError):
     """What a command is about is not there."""
 
 
-def there(found: T | None, words: str) -> T:
+def there(value: T | None, words: str) -> T:
     """Return what was found, or raise `NotThere` where that is None."""
-    if found is None:
+    if value is None:
         raise NotThere(words)
-    return found
+    return value
 
 
 class Unsound(EpochalError):
@@ -256,12 +256,12 @@ class ImportIncomplete(EpochalError):
 class IndexUnsound(EpochalError):
     """The index is not right, or could not be made right; `found` says by what would mend it how often."""
 
-    def __init__(self, found: Mapping[str, int]) -> None:
+    def __init__(self, counts: Mapping[str, int]) -> None:
         advice = {
             "repair": "`epochal index repair` mends these",
             "rebuild": "only `epochal index rebuild` mends these",
             "look": "the store itself must be looked at",
         }
-        summary = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(found.items()))
+        summary = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(counts.items()))
         super().__init__(f"the index is not right. {summary}")
-        self.found = found
+        self.found = counts

@@ -71,8 +71,8 @@ def streams(
     if by_name:
         if backward:
             raise click.UsageError("--backward is for streams as they were created.")
-        named = store.feed.streams_by_name(limit, after=start or "", categories=categories, prefix=prefix)
-        _print_streams(named.streams, named.next or "", at_end=named.at_end)
+        by_names = store.feed.streams_by_name(limit, after=start or "", categories=categories, prefix=prefix)
+        _print_streams(by_names.streams, by_names.next or "", at_end=by_names.at_end)
         return
     places = None if start is None else parse_places(start, "--from")
     page, listed = None, list[ListedStream]()
@@ -88,15 +88,15 @@ def streams(
     _print_streams(listed, str(page.next), at_end=page.at_end)
 
 
-def _print_streams(found: Sequence[ListedStream], following: str, *, at_end: bool) -> None:
+def _print_streams(listed_streams: Sequence[ListedStream], following: str, *, at_end: bool) -> None:
     """Print a list of streams, and where the next list begins."""
-    view = {"streams": [asdict(stream) for stream in found], "next": following, "atEnd": at_end}
+    view = {"streams": [asdict(stream) for stream in listed_streams], "next": following, "atEnd": at_end}
     end = "no more" if at_end else f"next {following}"
-    output.document(view, [*map(_listed_line, found), end])
+    output.document(view, [*map(_listed_line, listed_streams), end])
 
 
-def _listed_line(each: ListedStream) -> str:
-    return f"{each.category:<16}  {each.stream:<32}  {layout_of(each.partition).name:<7}  {each.created[:19]}"
+def _listed_line(listed: ListedStream) -> str:
+    return f"{listed.category:<16}  {listed.stream:<32}  {layout_of(listed.partition).name:<7}  {listed.created[:19]}"
 
 
 @click.command()

@@ -72,10 +72,10 @@ def list_(models: ReadModels, *, items: int) -> None:
 
     Only read models among the first items of the table are found; see --items.
     """
-    found: dict[str, list[int]] = generations_in(
+    listing: dict[str, list[int]] = generations_in(
         models.driver.ask(Scan(table=models.table, limit=items)).items
     )
-    shown = ((name, models.live(name).generation, generations) for name, generations in found.items())
+    shown = ((name, models.live(name).generation, generations) for name, generations in listing.items())
     output.stream(
         shown,
         lambda each: {"name": each[0], "live": each[1], "generations": each[2]},
@@ -121,9 +121,12 @@ def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ..
     If there are more documents, standard error has the --after of the next page.
     """
     model = _opened(models, name, options["generation"])
-    question = {**_question(options), **{each: options[each] for each in ("limit", "after", "backward")}}
+    question = {
+        **_question(options),
+        **{option: options[option] for option in ("limit", "after", "backward")},
+    }
     page = model.list(**question) if by is None else model.find(by, *map(value_from, values), **question)
-    output.stream(page.items, _view, lambda each: f"{each.key}  {json.dumps(each.value).decode()}")
+    output.stream(page.items, _view, lambda name_: f"{name_.key}  {json.dumps(name_.value).decode()}")
     if page.next is not None:
         click.echo(f"--after {page.next}", err=True)
 
@@ -169,5 +172,5 @@ def drop(models: ReadModels, *, name: str, generation: int) -> None:
     output.document({"deleted": deleted}, [f"{name}, generation {generation}: {deleted:,} items deleted"])
 
 
-def _view(found: FoundDocument) -> dict[str, Any]:
-    return {"key": found.key, "document": found.value}
+def _view(document: FoundDocument) -> dict[str, Any]:
+    return {"key": document.key, "document": document.value}

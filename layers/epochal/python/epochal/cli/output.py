@@ -39,13 +39,13 @@ _JSON: Final = "--json"
 def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option `--json` to a command; `as_json` tells whether it was given."""
 
-    def said(context: click.Context, _: click.Parameter, value: bool) -> None:
+    def set_json(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.meta[_JSON] = value
         if value and isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8, whatever the console's encoding
 
     help_ = "Print JSON instead of text: one document, or one a line if there may be many."
-    return click.option(_JSON, is_flag=True, expose_value=False, callback=said, help=help_)(command)
+    return click.option(_JSON, is_flag=True, expose_value=False, callback=set_json, help=help_)(command)
 
 
 def prepare_streams() -> None:
@@ -71,10 +71,10 @@ def document(view: Any, lines: Iterable[str]) -> None:
         click.echo(line)
 
 
-def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str]) -> None:
+def stream(items: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str]) -> None:
     """Print things as they come, one a line: as JSON with `--json`, else as text cut to the terminal's width."""
     width, shown_as_json = _width(), as_json()
-    for item in found:
+    for item in items:
         click.echo(json.dumps(view(item)).decode() if shown_as_json else _cut(line(item), width))
 
 
@@ -145,46 +145,47 @@ def _cut(line: str, width: int | None) -> str:
 # What is shown: the JSON of the HTTP API, and lines.
 
 
-def event(found: Recorded | FeedEvent) -> dict[str, Any]:
+def event(recorded: Recorded | FeedEvent) -> dict[str, Any]:
     """An event as JSON."""
-    return events.event(found, no_link)
+    return events.event(recorded, no_link)
 
 
-def event_line(found: Recorded | FeedEvent) -> str:
+def event_line(recorded: Recorded | FeedEvent) -> str:
     """An event as one line of text."""
-    tags = "".join(f"  {tag}" for tag in found.tags)
-    return f"{found.stream}  {found.index:>6}  {found.timestamp[:19]}  {found.type}{tags}  {body_text(found.data)}"
+    tags = "".join(f"  {tag}" for tag in recorded.tags)
+    place = f"{recorded.stream}  {recorded.index:>6}  {recorded.timestamp[:19]}"
+    return f"{place}  {recorded.type}{tags}  {body_text(recorded.data)}"
 
 
-def item(found: FeedItem) -> dict[str, Any]:
+def item(feed_item: FeedItem) -> dict[str, Any]:
     """An event of the feed as JSON, with its data where that was asked for."""
-    if found.event is not None:
-        return event(found.event)
-    return feed_items.show_without_event(found)
+    if feed_item.event is not None:
+        return event(feed_item.event)
+    return feed_items.show_without_event(feed_item)
 
 
-def item_line(found: FeedItem) -> str:
+def item_line(feed_item: FeedItem) -> str:
     """An event of the feed as one line of text, with the reason where its data is missing."""
-    if found.event is not None:
-        return event_line(found.event)
-    why = "" if found.gone is None else f"  ({found.gone})"
-    if found.removal is not None:
-        why = f"  (events {found.removal.first} to {found.removal.end - 1} are gone)"
-    if found.fault is not None:
-        why = f"  (cannot be read: {found.fault})"
-    return f"{found.stream}  {found.index:>6}  {found.type}{why}"
+    if feed_item.event is not None:
+        return event_line(feed_item.event)
+    why = "" if feed_item.gone is None else f"  ({feed_item.gone})"
+    if feed_item.removal is not None:
+        why = f"  (events {feed_item.removal.first} to {feed_item.removal.end - 1} are gone)"
+    if feed_item.fault is not None:
+        why = f"  (cannot be read: {feed_item.fault})"
+    return f"{feed_item.stream}  {feed_item.index:>6}  {feed_item.type}{why}"
 
 
-def state(found: StreamState) -> dict[str, Any]:
+def state(stream_state: StreamState) -> dict[str, Any]:
     """The state of a stream as JSON."""
     return {
-        "stream": found.stream,
-        "version": found.version,
-        "token": found.token.text(),
-        "lowWater": found.low_water,
-        "deleted": found.deleted,
-        "headEvents": len(found.events) or found.token.events,
-        "unfolds": [events.unfold(unfold, no_link) for unfold in found.unfolds],
+        "stream": stream_state.stream,
+        "version": stream_state.version,
+        "token": stream_state.token.text(),
+        "lowWater": stream_state.low_water,
+        "deleted": stream_state.deleted,
+        "headEvents": len(stream_state.events) or stream_state.token.events,
+        "unfolds": [events.unfold(unfold, no_link) for unfold in stream_state.unfolds],
     }
 
 

@@ -45,13 +45,13 @@ def show(store: OpenedStore, *, group: str, stream: str) -> None:
     That is the exception of the handler with its trace, and the number of attempts.
     """
     check_group(store, group)
-    for _, each in _chosen(store, (group,), (stream,)):
-        cause = each.cause
-        text = f"{each.stream}  {each.index}"
+    for _, parked_stream in _chosen(store, (group,), (stream,)):
+        cause = parked_stream.cause
+        text = f"{parked_stream.stream}  {parked_stream.index}"
         if cause is not None:
             tried = f"after {quantity(cause.attempts, 'attempt')}"
             text += f"\n{cause.text}, {cause.timestamp}, {tried}\n{cause.trace}"
-        output.document(parked_view(each), output.harmless(text))
+        output.document(parked_view(parked_stream), output.harmless(text))
 
 
 @parked.command()
@@ -98,14 +98,14 @@ def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool
     GROUP never handles them.
     """
     check_group(store, group)
-    ((_, each),) = _chosen(store, (group,), (stream,))
-    what = f"event {each.index}" if one else f"every event from {each.index} on"
+    ((_, parked_stream),) = _chosen(store, (group,), (stream,))
+    what = f"event {parked_stream.index}" if one else f"every event from {parked_stream.index} on"
     inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
     parking = Parking.of(group, store.feed)
     if one:
-        following, unparked = parking.skip(each.partition, stream, each.index), False
+        following, unparked = parking.skip(parked_stream.partition, stream, parked_stream.index), False
     else:
-        replayed = parking.discard(each.partition, stream)
+        replayed = parking.discard(parked_stream.partition, stream)
         following, unparked = replayed.next, replayed.unparked
     view = {"stream": stream, "next": following, "unparked": unparked}
     line = "goes on" if unparked else "still parked"
@@ -129,7 +129,11 @@ def _chosen(
     return [(group, parked) for group, parked in candidates if not streams or parked.stream in streams]
 
 
-def _line(each: ParkedStream) -> str:
+def _line(parked_stream: ParkedStream) -> str:
     """Describe a parked stream in a line."""
-    cause = "" if each.cause is None else f"  {each.cause.text}, {each.cause.timestamp}"
-    return f"{each.stream}  {each.index}{cause}"
+    cause = (
+        ""
+        if parked_stream.cause is None
+        else f"  {parked_stream.cause.text}, {parked_stream.cause.timestamp}"
+    )
+    return f"{parked_stream.stream}  {parked_stream.index}{cause}"

@@ -41,7 +41,7 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
     code is 1 if a stream blocks the reaction.
     """
     stop, context = threading.Event(), click.get_current_context()
-    runners = [_runner(store, each, stop) for each in load_reactions(store, target)]
+    runners = [_runner(store, runner_, stop) for runner_ in load_reactions(store, target)]
 
     def run(runner: Runner) -> bool:
         """Run one reaction in this thread; return whether no stream blocks it."""
@@ -49,11 +49,11 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
             return runner.run(until_done=until_done)
 
     with _stopped_by_signals(stop), ThreadPoolExecutor(len(runners)) as threads:
-        running = [threads.submit(run, each) for each in runners]
+        running = [threads.submit(run, runner_) for runner_ in runners]
         if not until_done:
             wait(running, return_when=FIRST_COMPLETED)
             stop.set()  # one that fails ends the other
-        unblocked = [each.result() for each in running]
+        unblocked = [runner_.result() for runner_ in running]
         if until_done and not all(unblocked):
             sys.exit(1)
 
@@ -63,7 +63,7 @@ def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Ru
     reactor = reactor_of(store, reaction)
     printed: set[Name] = set()
 
-    def told(partition: int, ran: Ran) -> None:
+    def print_turn(partition: int, ran: Ran) -> None:
         """Note the names of the events seen, and print the turn."""
         printed.update(ran.seen)
         _print_turn(partition, ran)
@@ -71,7 +71,7 @@ def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Ru
     return Runner(
         reactor=reactor,
         owner=f"{socket.gethostname()}-{os.getpid()}",
-        on_turn=told,
+        on_turn=print_turn,
         on_rest=lambda: _warn_of_unmet(reactor, printed),
         on_unrecorded=lambda error: click.echo(
             f"warning: a failed run could not be recorded: {error}", err=True

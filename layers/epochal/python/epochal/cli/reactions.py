@@ -19,7 +19,7 @@ _REACTION = "MODULE:REACTION", "a reaction"
 
 def load_reaction(target: str) -> Reaction:
     """Load the reaction that `module:name` names."""
-    loaded = inputs.named(target, *_REACTION)
+    loaded = inputs.load_named(target, *_REACTION)
     module, _, name = target.partition(":")
     if not isinstance(loaded, Reaction):
         raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
@@ -28,7 +28,7 @@ def load_reaction(target: str) -> Reaction:
 
 def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
     """Load the reaction that `module:name` names, or both reactions of a process."""
-    if composite := composite_of(inputs.named(target, *_REACTION)):
+    if composite := composite_of(inputs.load_named(target, *_REACTION)):
         return [*composite.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
 
@@ -39,11 +39,13 @@ def by_name(reactions: Iterable[Reaction]) -> dict[str, Reaction]:
     Raises:
         InvalidInput: two handlers have one name.
     """
-    named: dict[str, Reaction] = {}
+    reactions_by_name: dict[str, Reaction] = {}
     for reaction in reactions:
-        if (other := named.setdefault(reaction.name, reaction)).handler_name != reaction.handler_name:
+        if (
+            other := reactions_by_name.setdefault(reaction.name, reaction)
+        ).handler_name != reaction.handler_name:
             raise duplicate_name_error(reaction.name, other.handler_name, reaction.handler_name)
-    return named
+    return reactions_by_name
 
 
 def _passed(why: str, event: FeedEvent) -> None:

@@ -83,6 +83,6 @@ def _rest(streams: Streams, stream: str, first: Pruned) -> Pruned:
     return stream_there(stream, streams.prune(stream, first.low_water, unarchived=True))
 
 
-def _print(stream: str, pruned: Pruned, count: int, said: str) -> None:
+def _print(stream: str, pruned: Pruned, count: int, outcome: str) -> None:
     view = {"stream": stream, "lowWater": pruned.low_water, "deleted": count, "done": pruned.done}
-    output.document(view, [f"{stream}: {said}, {count:,} items deleted"])
+    output.document(view, [f"{stream}: {outcome}, {count:,} items deleted"])

@@ -159,19 +159,19 @@ def _count(store: OpenedStore) -> _Tally:
     return tally
 
 
-def _stream(found: StreamState) -> dict[str, Any]:
+def _stream(state: StreamState) -> dict[str, Any]:
     """Return the figures of one stream as JSON."""
     return {
-        "stream": found.stream,
-        "version": found.version,
-        "lowWater": found.low_water,
-        "deleted": found.deleted,
+        "stream": state.stream,
+        "version": state.version,
+        "lowWater": state.low_water,
+        "deleted": state.deleted,
         "head": {
-            "bytes": found.token.size,
-            "events": found.token.events,
-            "eventBytes": found.token.carried,
-            "unfolds": len(found.unfolds),
-            "unfoldBytes": found.token.unfolds,
+            "bytes": state.token.size,
+            "events": state.token.events,
+            "eventBytes": state.token.carried,
+            "unfolds": len(state.unfolds),
+            "unfoldBytes": state.token.unfolds,
         },
     }
 
@@ -236,8 +236,8 @@ def create(
     --streams-table and --index-table.
     """
     choice: Choice = context.find_root().meta[Choice.__name__]
-    named = {kind: choice.settings.value(setting) for setting, kind in TABLES.values()}
-    kinds = {kind: name for kind, name in named.items() if name}
+    names = {kind: choice.settings.value(setting) for setting, kind in TABLES.values()}
+    kinds = {kind: name for kind, name in names.items() if name}
     if not kinds or choice.stack:
         raise click.UsageError("Name the tables before the command: epochal --streams-table … tables create.")
     if billing == "provisioned" and not (read_units and write_units):
@@ -246,12 +246,14 @@ def create(
     outcomes: dict[str, str] = {}
     for kind, name in kinds.items():
         units = Provisioned(read=read_units, write=write_units, fixed=billing == "provisioned")
-        outcomes[name] = _made(client, name, specs()[kind], units, protect=protect, recover=recover)
+        outcomes[name] = _create_or_complete(
+            client, name, specs()[kind], units, protect=protect, recover=recover
+        )
     view = {"tables": [{"table": name, "outcome": outcome} for name, outcome in outcomes.items()]}
     output.document(view, [f"{name}  {outcome}" for name, outcome in outcomes.items()])
 
 
-def _made(
+def _create_or_complete(
     client: Any, name: str, spec: TableSpec, units: Provisioned, *, protect: bool, recover: bool
 ) -> str:
     """Create a table, or complete the one that exists; return which of the two happened."""
@@ -308,9 +310,9 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
     if table is None:
         raise InvalidInput("--streams-table", "is needed: it has the streams")
 
-    def counted(found: Iterable[Torn]) -> Iterator[Torn]:
+    def counted(findings: Iterable[Torn]) -> Iterator[Torn]:
         """Yield the findings, and count those that were mended and those that were left."""
-        for finding in found:
+        for finding in findings:
             remaining["mended" if finding.mended else "left"] += 1
             yield finding
 
@@ -325,16 +327,16 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
         click.echo(f"{remaining['mended']:,} mended; no write is there in part")
 
 
-def _torn_view(found: Torn) -> dict[str, Any]:
-    return {**asdict(found), "advice": found.advice}
+def _torn_view(finding: Torn) -> dict[str, Any]:
+    return {**asdict(finding), "advice": finding.advice}
 
 
-def _torn_line(found: Torn) -> str:
+def _torn_line(finding: Torn) -> str:
     """Describe a finding in a line for people."""
-    cause = f" ({found.cause})" if found.cause else ""
-    became = "mended" if found.mended else f"left: {found.advice or '--mend mends it'}"
-    what = SENTENCES[found.kind].format(index=found.index, end=found.end, last=found.end - 1)
-    return f"{found.stream}: {what}{cause}: {became}"
+    cause = f" ({finding.cause})" if finding.cause else ""
+    became = "mended" if finding.mended else f"left: {finding.advice or '--mend mends it'}"
+    what = SENTENCES[finding.kind].format(index=finding.index, end=finding.end, last=finding.end - 1)
+    return f"{finding.stream}: {what}{cause}: {became}"
 
 
 SENTENCES: Final = MappingProxyType[TornKind, str](

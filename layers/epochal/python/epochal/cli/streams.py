@@ -49,7 +49,7 @@ def read(
     selected = Selection.of(types or None, since, until)
     most = limit if selected is None else None
     events = streams.read(stream, start=start, limit=most, direction="backward" if backward else "forward")
-    checked = _told(stream, events, version, start=start, limit=most, backward=backward)
+    checked = _warn_if_pruned(stream, events, version, start=start, limit=most, backward=backward)
     selected_events = checked if selected is None else islice(filter(selected, checked), limit)
     output.stream(selected_events, output.event, output.event_line)
 
@@ -90,7 +90,7 @@ def _check_there(streams: Streams, stream: str) -> int:
     return head.version
 
 
-def _told(
+def _warn_if_pruned(
     stream: str,
     events: Iterable[Recorded],
     version: int,
@@ -104,12 +104,12 @@ def _told(
     for event in events:
         count, lowest = count + 1, min(lowest, event.index)
         if count == 1 and not backward and start is None:
-            _tell_gone(stream, lowest)
+            _print_pruned(stream, lowest)
         yield event
     if (backward and count != limit) or (count == 0 and start is None):
-        _tell_gone(stream, lowest)
+        _print_pruned(stream, lowest)
 
 
-def _tell_gone(stream: str, end: int) -> None:
+def _print_pruned(stream: str, end: int) -> None:
     if end:
         click.echo(f"warning: {stream}: events below {end} are gone", err=True)

@@ -137,7 +137,7 @@ def append(
     store, meter = opened.tagged, Meter()
     fail_if = None if condition is None else query_of(store, condition, "--fail-if")
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    outcome = _made(measured, events, fail_if, position_of(after), key)
+    outcome = _append_or_fail(measured, events, fail_if, position_of(after), key)
     view = tagged_views.show_appended(outcome, meter.units)
     again = ", appended before" if outcome.replayed else ""
     count = f"{quantity(len(events))}{again}"
@@ -207,14 +207,16 @@ def event(store: TaggedStore, *, event_id: str) -> None:
     output.document(view, output.table([*rows, *bodies]))
 
 
-def shown(found: Recorded) -> dict[str, Any]:
+def shown(recorded: Recorded) -> dict[str, Any]:
     """Convert an event to JSON, as the HTTP API shows it."""
-    return tagged_views.show_event(found, no_link)
+    return tagged_views.show_event(recorded, no_link)
 
 
-def line(found: Recorded) -> str:
+def line(recorded: Recorded) -> str:
     """Describe an event in one line."""
-    return f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {body_text(found.data)}"
+    return (
+        f"{recorded.timestamp[:19]}  {recorded.type}  {' '.join(recorded.tags)}  {body_text(recorded.data)}"
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -250,7 +252,7 @@ def _room(limit: int) -> Takes:
     return lambda _: next(room, None) is not None
 
 
-def _made(
+def _append_or_fail(
     store: TaggedStore,
     events: Sequence[Event],
     fail_if: Query | None,
@@ -259,13 +261,13 @@ def _made(
 ) -> Appended:
     """Append events, and return the outcome; raise an error if they were not appended."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED), idempotency_key=key):
-        case Appended() as made:
-            return made
-        case Conflict(events=found, more=more):
-            named = ", ".join(f"{event.type} {event.id}" for event in found)
+        case Appended() as appended:
+            return appended
+        case Conflict(events=matching, more=more):
+            names = ", ".join(f"{event.type} {event.id}" for event in matching)
             rest = " and others" if more else ""
             raise Unsound(
-                f"not appended: --fail-if matches {named}{rest}; query again, and append after that"
+                f"not appended: --fail-if matches {names}{rest}; query again, and append after that"
             )
 
 

@@ -98,14 +98,14 @@ class OpenedStore:
 
     @classmethod
     def of(
-        cls, found: Deployment, sizes: Callable[[], list[TableSize]], client: Callable[[str], Any]
+        cls, deployment: Deployment, sizes: Callable[[], list[TableSize]], client: Callable[[str], Any]
     ) -> OpenedStore:
         """Make the store of a deployment."""
         return cls(
-            deployment=found,
-            streams=found.streams,
-            tagged=found.tagged,
-            feed=found.feed,
+            deployment=deployment,
+            streams=deployment.streams,
+            tagged=deployment.tagged,
+            feed=deployment.feed,
             sizes=sizes,
             client=client,
         )
@@ -122,14 +122,14 @@ def pass_store(command: Callable[..., None]) -> Callable[..., None]:
     return opened
 
 
-def given(found: Callable[[OpenedStore], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a decorator for commands with `--json` that get what `found` takes from the store."""
+def given(part_of: Callable[[OpenedStore], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a decorator for commands with `--json` that get what `part_of` takes from the store."""
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @pass_store
         @wraps(command)
         def called(store: OpenedStore, **options: Any) -> None:
-            command(found(store), **options)
+            command(part_of(store), **options)
 
         return output.with_json(called)
 
@@ -156,9 +156,9 @@ def existing(
     return stream_there(stream, state)
 
 
-def stream_there(stream: str, found: T | None) -> T:
+def stream_there(stream: str, value: T | None) -> T:
     """Return what was found of a stream, or raise `NotThere` where that is None."""
-    return there(found, f"{stream}: there is no such stream; `epochal streams` lists those that there are")
+    return there(value, f"{stream}: there is no such stream; `epochal streams` lists those that there are")
 
 
 def open_store(choice: Choice) -> OpenedStore:
@@ -172,11 +172,11 @@ def open_store(choice: Choice) -> OpenedStore:
     if choice.endpoint and not _URL.match(choice.endpoint):
         raise InvalidInput("--endpoint", "must be a URL, as http://127.0.0.1:4566")
     settings = _outputs(choice) if choice.stack else choice.settings
-    named = {name: settings.value(name) for name, _ in TABLES.values()}
-    if not any(named.values()):
+    names = {name: settings.value(name) for name, _ in TABLES.values()}
+    if not any(names.values()):
         return _default()
-    distinct(**{option: named[name] for option, (name, _) in TABLES.items()})
-    must_be_named("is needed too, where another table is named", **{INDEX: named[INDEX]})
+    distinct(**{option: names[name] for option, (name, _) in TABLES.items()})
+    must_be_named("is needed too, where another table is named", **{INDEX: names[INDEX]})
     if not layouts_in(settings):
         heads = (declared()[layout.table].flag for layout in layouts())
         raise InvalidInput("tables", f"one of {', '.join(heads)} is needed too, where another table is named")
@@ -213,14 +213,14 @@ def _default() -> OpenedStore:
     return opened
 
 
-def opened_in(found: Deployment, client: Callable[[str], Any]) -> OpenedStore:
+def opened_in(deployment: Deployment, client: Callable[[str], Any]) -> OpenedStore:
     """Make the store of a deployment, with a function that makes clients of other services."""
 
     def sizes() -> list[TableSize]:
         dynamodb = client("dynamodb")
-        return [_size(dynamodb, name) for name in tables_of(found.settings).values()]
+        return [_size(dynamodb, name) for name in tables_of(deployment.settings).values()]
 
-    return OpenedStore.of(found, sizes, client)
+    return OpenedStore.of(deployment, sizes, client)
 
 
 def tables_of(settings: Settings) -> dict[str, str]:
@@ -255,10 +255,10 @@ def _outputs(choice: Choice) -> Settings:
     client = service_client(
         "cloudformation", endpoint=choice.endpoint or None, region=choice.region or None, retried=True
     )
-    named, begin = _one_of_several(choice.stack)
+    stack_name, begin = _one_of_several(choice.stack)
     try:
         with translate_errors("DescribeStacks"):
-            (stack,) = client.describe_stacks(StackName=named)["Stacks"]
+            (stack,) = client.describe_stacks(StackName=stack_name)["Stacks"]
     except InvalidRequest as error:
         why = f"{error.message}: deploy first, or check the name, --region and the account"
         raise NotThere(f"stack {choice.stack}: {why}") from error
@@ -287,39 +287,39 @@ def _one_of_several(stack: str) -> tuple[str, str]:
     return name, begin
 
 
-def _is_named(each: Setting, choice: Choice) -> bool:
+def _is_named(setting: Setting, choice: Choice) -> bool:
     """Whether the user has named this place, which then wins over the stack's output."""
-    return isinstance(each.kind, Text) and choice.settings.value(each.name) != each.default
+    return isinstance(setting.kind, Text) and choice.settings.value(setting.name) != setting.default
 
 
-def _option(each: Setting) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _option(setting: Setting) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make the command-line option of a setting."""
 
     def named(**more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-        return click.option(each.flag, envvar=each.variable, **more)
+        return click.option(setting.flag, envvar=setting.variable, **more)
 
     def parsed(_: click.Context, option: click.Parameter, text: str) -> Any:
-        return each.parse(text, option.opts[0])
+        return setting.parse(text, option.opts[0])
 
     # The stack knows its own.
-    help_ = f"{each.help}. It is used only if the tables are named."
-    match each.kind:
+    help_ = f"{setting.help}. It is used only if the tables are named."
+    match setting.kind:
         case Number(least=least, most=most):
-            return named(default=each.default, type=click.IntRange(least, most), help=help_)
+            return named(default=setting.default, type=click.IntRange(least, most), help=help_)
         case OneOf(of=choices):
-            return named(default=each.default, type=click.Choice(choices), help=help_)
+            return named(default=setting.default, type=click.Choice(choices), help=help_)
         case Flag():
             return named(is_flag=True, help=help_)
         case Names():
             return named(default="", callback=parsed, help=help_)
         case Text():
-            return named(default=each.default, help=f"{each.help}.")
+            return named(default=setting.default, help=f"{setting.help}.")
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that choose a store to a command."""
-    places = [each for each in declared().values() if each.option and isinstance(each.kind, Text)]
-    others = [each for each in declared().values() if each.option and each not in places]
+    places = [setting for setting in declared().values() if setting.option and isinstance(setting.kind, Text)]
+    others = [setting for setting in declared().values() if setting.option and setting not in places]
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line, CDK and Lambda go by this name.
         click.option(

@@ -26,19 +26,21 @@ def versions(store: OpenedStore, *, category: str) -> None:
     All events of the category are read, except for pruned ones. An upcast from a version that is not stored is
     no longer needed.
     """
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     with output.progress("reading") as tell:
         for partition in store.feed.partitions():
             for page in store.feed.read(partition.partition, categories=[category], data=True):
-                found.update((item.type, _version(item.event)) for item in page.items if item.gone is None)
+                counts.update((item.type, _version(item.event)) for item in page.items if item.gone is None)
                 tell(
-                    f"{found.total():,} events, partition {partition.partition} at {page.next} of {partition.tail}"
+                    f"{counts.total():,} events, partition {partition.partition} at {page.next} of {partition.tail}"
                 )
     view: dict[str, dict[str, int]] = {}
-    for (kind, version), count in sorted(found.items()):
+    for (kind, version), count in sorted(counts.items()):
         view.setdefault(kind, {})[version] = count
     rows = [
-        (f"{kind} {version}", count) for kind, counts in view.items() for version, count in counts.items()
+        (f"{kind} {version}", count)
+        for kind, versions_ in view.items()
+        for version, count in versions_.items()
     ]
     output.document(view, output.table(rows))
 

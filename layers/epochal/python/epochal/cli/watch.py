@@ -39,8 +39,8 @@ def watch(
     Each update reads the index entries that groups are behind, and counts the events that they read. Without a
     terminal, each update is a line for each partition and group.
     """
-    named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
-    snapshots = looks(store, named, every, seconds)
+    names = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
+    snapshots = looks(store, names, every, seconds)
     if output.as_json():
         output.stream(snapshots, lambda look: {"partitions": look.view()}, lambda _: "")
         return

@@ -44,9 +44,9 @@ class FailureNotes:
         tables = {table_of(str(record.get("eventSourceARN", ""))) for record in records[:1]}
         every = [source.name for source in self.indexer.sources]
         # A Kinesis stream has the changes of all tables.
-        named = [source.name for source in self.indexer.sources if source.table in tables] or every
+        name_of_note = [source.name for source in self.indexer.sources if source.table in tables] or every
         with suppress(Exception):
-            self._record(dict.fromkeys(named, (first[0], error)))
+            self._record(dict.fromkeys(name_of_note, (first[0], error)))
 
     def settle(self, report: Report, records: Sequence[dict[str, Any]]) -> None:
         """Record what failed of a batch, and remove the records of what has passed.

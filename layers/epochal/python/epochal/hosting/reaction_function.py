@@ -75,20 +75,22 @@ class ReactionFunction:
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one event: messages of the queue, an operator's command, or the schedule's tick."""
 
-        def left() -> float:
+        def remaining_seconds() -> float:
             return context.get_remaining_time_in_millis() / 1000
 
         def remaining() -> float:
-            return left() * (1 - SPARED)
+            return remaining_seconds() * (1 - SPARED)
 
         if "Records" in event:
             leases = Leases(
                 client=self.queue.client, url=self.queue.url, logger=self.logger, beats=self.beats
             )
-            with self._deadline(left(), self._record_timeout(left())) as deadline:
-                return leases.hold(event["Records"], left, partial(self._wake, event, remaining, deadline))
+            with self._deadline(remaining_seconds(), self._record_timeout(remaining_seconds())) as deadline:
+                return leases.hold(
+                    event["Records"], remaining_seconds, partial(self._wake, event, remaining, deadline)
+                )
         if "command" in event:
-            with self._deadline(left()) as deadline:
+            with self._deadline(remaining_seconds()) as deadline:
                 return operate(Parking(reactor=self.reactor, around=deadline.call), event, remaining())
         self._warn_of_unmet_filters()
         return {"woken": self._wake_all()}

@@ -121,5 +121,5 @@ def measuring(client: Any) -> Measure:
 def _query(number: int, metric: Metric, period: int) -> dict[str, Any]:
     """Build the part of a `GetMetricData` request that asks for the sums of one metric."""
     dimensions = [{"Name": name, "Value": value} for name, value in metric.dimensions.items()]
-    named = {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions}
-    return {"Id": f"m{number}", "MetricStat": {"Metric": named, "Period": period, "Stat": "Sum"}}
+    fields = {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": fields, "Period": period, "Stat": "Sum"}}

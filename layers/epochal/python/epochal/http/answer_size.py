@@ -75,7 +75,7 @@ class AnswerSize:
         self._kept = max(0, self._kept - _size_of(frame))
         text = text_of(view)
         size = sent_size(text)
-        if size > self._left:
+        if size > self._remaining:
             return self._omitted(frame)
         self._used += size
         return RawJSON(text)
@@ -92,7 +92,7 @@ class AnswerSize:
             frame: the object without its bodies.
             large: whether the bodies may be large.
         """
-        available = self._left + _size_of(frame)
+        available = self._remaining + _size_of(frame)
         room = min(available, OPENED - self._opened) if large else available
         view = open_view(room) if room > 0 else None
         if large:
@@ -108,7 +108,7 @@ class AnswerSize:
         return self._omitted(frame)
 
     @property
-    def _left(self) -> int:
+    def _remaining(self) -> int:
         """Bytes that are left in the answer."""
         return min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
 

@@ -71,7 +71,9 @@ def client_profile(document: Document) -> Document:
         name: _problem(response, _status(document, name))
         for name, response in components["responses"].items()
     }
-    responses |= {f"gateway-{status}": _by_the_gateway(said) for status, said in _OF_THE_GATEWAY.items()}
+    responses |= {
+        f"gateway-{status}": _by_the_gateway(profile) for status, profile in _OF_THE_GATEWAY.items()
+    }
     reached = _reached(schemas, [paths, responses])
     return {
         **document,

@@ -96,8 +96,8 @@ def _read(schema: Schema, special: Read | None) -> Read:
     """
     match schema:
         case {"type": "array", "items": items, "maxItems": most}:
-            each, least = _read(items, special), schema.get("minItems", 0)
-            return lambda node: tuple(map(each, node.items(most, least)))
+            item_of, least = _read(items, special), schema.get("minItems", 0)
+            return lambda node: tuple(map(item_of, node.items(most, least)))
         case _ if special is not None:
             return special
         case {"enum": choices}:

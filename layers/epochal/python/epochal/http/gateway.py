@@ -83,7 +83,7 @@ class _Gateway:
             identity: correlation id of the request.
         """
         started = time.perf_counter()
-        operation, parameters = self._asked(event)
+        operation, parameters = self._route(event)
         try:
             response = self._perform(operation, event, parameters, context)
         except Exception as error:  # noqa: BLE001  an error that is not caught here would show its text to the caller
@@ -92,7 +92,7 @@ class _Gateway:
         self._measure(name, response, time.perf_counter() - started, identity)
         return _sent(response, identity)
 
-    def _asked(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
+    def _route(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
         """Find the operation of a request; return it, or a problem, and the path's parameters.
 
         The parameters are not checked: the operation does that.
@@ -166,10 +166,10 @@ class Performers:
         """Return the function that answers an operation's requests."""
         route = operation.method, operation.path  # the operation itself is slow to hash
         if route not in self._performers:
-            self._performers[route] = self._made(operation)
+            self._performers[route] = self._performer(operation)
         return self._performers[route]
 
-    def _made(self, operation: Operation) -> Callable[[Request], Response]:
+    def _performer(self, operation: Operation) -> Callable[[Request], Response]:
         """Import the function that performs an operation and bind it to the deployment.
 
         Where the deployment lacks the operation's table, the function refuses each request. Appends are checked

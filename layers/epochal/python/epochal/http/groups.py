@@ -209,8 +209,8 @@ def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]
     """
     match fields["act"]:
         case "reset":
-            named = [fields["partition"]] if "partition" in fields else []
-            start = start_of(_needed(fields, "to"), named)
+            name = [fields["partition"]] if "partition" in fields else []
+            start = start_of(_needed(fields, "to"), name)
             resets = groups.reset(group, start, dry_run=fields["dryRun"])
             return STEERED(
                 partitions=[reset.partition for reset in resets], resets=list(map(reset_view, resets))

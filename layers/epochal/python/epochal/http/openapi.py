@@ -288,13 +288,13 @@ _OF_KINDS: Final[Mapping[Kind, Mapping[str, Schema]]] = {
 
 def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """Build the headers of a response from their schemas, the correlation id included."""
-    named = {**schemas, _CORRELATION: text_schema("Identifies the request in the logs.")}
+    headers = {**schemas, _CORRELATION: text_schema("Identifies the request in the logs.")}
     return {
         name: {
             "description": schema["description"],
             "schema": {key: value for key, value in schema.items() if key != "description"},
         }
-        for name, schema in named.items()
+        for name, schema in headers.items()
     }
 
 

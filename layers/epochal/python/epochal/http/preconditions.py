@@ -72,8 +72,8 @@ def precondition(
 
 def unchanged(request: Request, token: Token) -> bool:
     """Whether `If-None-Match` names the stream state that a token names."""
-    named = _named(request)
-    return named == "*" or token.bare in {_bare(tag) for tag in named}
+    tags = _tags_in(request)
+    return tags == "*" or token.bare in {_bare(tag) for tag in tags}
 
 
 def is_named(request: Request, tag: str) -> bool:
@@ -81,11 +81,11 @@ def is_named(request: Request, tag: str) -> bool:
 
     The comparison is weak, as RFC 9110 asks.
     """
-    named = _named(request)
+    named = _tags_in(request)
     return named == "*" or tag in named
 
 
-def _named(request: Request) -> list[str] | Literal["*"]:
+def _tags_in(request: Request) -> list[str] | Literal["*"]:
     """Return the ETags of `If-None-Match` without quotes, or `*`; empty where the header is missing.
 
     Raises:

@@ -85,8 +85,8 @@ def show_state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool
 
 def _opened_unfold(unopened: UnopenedUnfold, link: Link, largest: int) -> dict[str, Any] | None:
     """Show an unfold; None where its data or metadata exceed `largest` bytes."""
-    found = unopened.open(largest)
-    return None if found is None else unfold(found, link)
+    opened = unopened.open(largest)
+    return None if opened is None else unfold(opened, link)
 
 
 def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dict[str, Any] | None:

@@ -134,7 +134,7 @@ STREAMS_PAGE: Final = Shown(
 _PLACE: Final = r"\d{1,9}:(\d{1,13}@\d{1,7}|\d{1,19})"
 _POSITION: Final = f"({_PLACE}(,{_PLACE})*)?"
 _SOURCES: Final = sorted(layout_names(), key=lambda name: name != NATIVE)
-_asked: Final = partial(parameters.parameter, "query", required=True)
+_query_parameter: Final = partial(parameters.parameter, "query", required=True)
 
 
 @operation(
@@ -224,8 +224,10 @@ def _start_in_order(text: str) -> OrderedCheckpoint | Moment | Literal["beginnin
 
 @operation(
     parameters=(
-        _asked("stream", schemas.text("Name of the stream, or `$tag-` followed by a tag.")),
-        _asked("version", schemas.whole("Version of the stream, as returned by an append.", 1, MAX_VERSION)),
+        _query_parameter("stream", schemas.text("Name of the stream, or `$tag-` followed by a tag.")),
+        _query_parameter(
+            "version", schemas.whole("Version of the stream, as returned by an append.", 1, MAX_VERSION)
+        ),
         parameters.query(
             "source", {"enum": _SOURCES, "default": NATIVE, "description": "Layout of the stream."}
         ),

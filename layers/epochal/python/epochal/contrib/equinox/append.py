@@ -141,9 +141,9 @@ def _settle(
     return None
 
 
-def _by_another(batch: WireBatch, blocked: BlockedByTip, found: int, tried: int) -> bool:
+def _by_another(batch: WireBatch, blocked: BlockedByTip, first: int, tried: int) -> bool:
     """Whether another call with the key made an append: this call tried at one index only."""
-    return batch.keyed and not (blocked.ambiguous and found == tried)
+    return batch.keyed and not (blocked.ambiguous and first == tried)
 
 
 def _too_late(table: str, batch: WireBatch, expected: ExpectedVersion, tip: Tip | None) -> Steps[Outcome]:
@@ -174,16 +174,18 @@ def _already(batch: WireBatch, tip: Tip, first: int, *, replayed: bool) -> Appen
     The token is of the Tip that the append left, never of a Tip that another writer has written since, even with
     unfolds alone: an append on that would replace unfolds that its writer has not seen.
     """
-    return _left(tip, first, batch.count, batch.etag_at(first), replayed=replayed)
+    return _appended_earlier(tip, first, batch.count, batch.etag_at(first), replayed=replayed)
 
 
-def _decided(tip: Tip, found: MarkedAppend) -> Appended:
+def _decided(tip: Tip, marked: MarkedAppend) -> Appended:
     """Return the result of a decision that was made earlier, by the append that was found."""
-    events = decided_events(found.append_id) or 0
-    return _left(tip, found.first, events, keyed_etag(found.append_id, found.first), replayed=True)
+    events = decided_events(marked.append_id) or 0
+    return _appended_earlier(
+        tip, marked.first, events, keyed_etag(marked.append_id, marked.first), replayed=True
+    )
 
 
-def _left(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Appended:
+def _appended_earlier(tip: Tip, first: int, count: int, etag: str, *, replayed: bool) -> Appended:
     """Return the result of an append of `count` events, with the Tip's token if it is still the latest."""
     version = first + count
     token = tip.token() if tip.etag == etag else Token(version=version, etag=etag)

@@ -46,11 +46,13 @@ class MarkedAppend:
     append_id: bytes
 
 
-def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Steps[MarkedAppend | Earlier]:
+def find(
+    table: str, tip: Tip, id_to_find: bytes, at: int, *, or_later: bool
+) -> Steps[MarkedAppend | Earlier]:
     """Search a stream's Tip and calves for an append by its id; return it, or why it is not found.
 
     Args:
-        wanted: id of the append.
+        id_to_find: id of the append.
         at: index of its first event.
         or_later: whether the append may begin at any later index up to the Tip's version. Events in the Tip are
             searched from `at` on in either case.
@@ -59,13 +61,13 @@ def find(table: str, tip: Tip, wanted: bytes, at: int, *, or_later: bool) -> Ste
         InvalidInput: an append under the same idempotency key holds other events.
     """
     end = tip.version if or_later else at + 1
-    marked = _in_span(tip.span.since(at), wanted)
+    marked = _in_span(tip.span.since(at), id_to_find)
     if marked is not None:
         return marked
     if at >= tip.span.base:
         return Earlier.ABSENT
     for _ in range(LOOKS):
-        calved = yield from _in_calves(table, tip, wanted, at, min(end, tip.span.base))
+        calved = yield from _in_calves(table, tip, id_to_find, at, min(end, tip.span.base))
         if calved is not Earlier.PRUNED or (yield from _is_pruned(table, tip.stream, at)):
             return calved
     return Earlier.PRUNED
@@ -77,7 +79,7 @@ def _is_pruned(table: str, stream: str, at: int) -> Steps[bool]:
     return tip is None or tip.low_water > at
 
 
-def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[MarkedAppend | Earlier]:
+def _in_calves(table: str, tip: Tip, id_to_find: bytes, at: int, end: int) -> Steps[MarkedAppend | Earlier]:
     """Search the calves for an append, newest first; return it, absent, or pruned after a gap.
 
     A retry follows its first try closely, so new calves come first. Calves may overlap (see `reading`).
@@ -91,7 +93,7 @@ def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[
             table, tip.stream, 0, end - 1, forward=False, limit=limit, after=last
         )
         for span in map(read_span, reply.items):
-            marked = _in_span(span.since(at).before(end), wanted)
+            marked = _in_span(span.since(at).before(end), id_to_find)
             if marked is not None:
                 return marked
             if span.next >= uncovered:
@@ -103,16 +105,16 @@ def _in_calves(table: str, tip: Tip, wanted: bytes, at: int, end: int) -> Steps[
         last = reply.last
 
 
-def _in_span(span: StoredSpan, wanted: bytes) -> MarkedAppend | None:
+def _in_span(span: StoredSpan, id_to_find: bytes) -> MarkedAppend | None:
     """Search a span for an append by its id; return None if it is not there.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other contents.
     """
     for index, stored in _append_ids(span):
-        if stored[:WHOSE] == wanted[:WHOSE]:
-            both_decided = decided_events(stored) is not None is not decided_events(wanted)
-            if stored != wanted and not both_decided:
+        if stored[:WHOSE] == id_to_find[:WHOSE]:
+            both_decided = decided_events(stored) is not None is not decided_events(id_to_find)
+            if stored != id_to_find and not both_decided:
                 raise InvalidInput("idempotency_key", "was used before for other contents")
             return MarkedAppend(first=index, append_id=stored)
     return None

@@ -352,7 +352,7 @@ def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
         "auditor": ("GetItem", "Query", "Scan"),
         "reaction": ("GetItem", "Query"),
     }
-    return {function: (Permission(table=TIPS, actions=each),) for function, each in actions.items()}
+    return {function: (Permission(table=TIPS, actions=names),) for function, names in actions.items()}
 
 
 PORT: Final = Port(

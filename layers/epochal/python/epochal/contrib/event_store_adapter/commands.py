@@ -41,14 +41,14 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
     @click.argument("value", metavar="ID")
     @on_store
     @wraps(command)
-    def found(store: OpenedStore, *, kind: str, value: str, **options: Any) -> None:
+    def run_command(store: OpenedStore, *, kind: str, value: str, **options: Any) -> None:
         """Open the aggregates of the store, and call the command with them and the id."""
         aggregates = opened(store.deployment)
         site = aggregates.site
         must_be_named("is needed for aggregates", journal_table=site.journal, snapshot_table=site.snapshot)
         command(aggregates, aggregate_id(kind, value), **options)
 
-    return found
+    return run_command
 
 
 @aggregate.command()
@@ -154,9 +154,9 @@ def events(store: AggregateStore, which: AggregateId, *, start: int, limit: int 
     output.stream(recorded, shapes.event, _line)
 
 
-def _there(which: AggregateId, found: T | None) -> T:
+def _there(which: AggregateId, replay: T | None) -> T:
     """Return what was read of an aggregate; end the command with an error if there is none."""
-    return there(found, f"{which}: there is no such aggregate")
+    return there(replay, f"{which}: there is no such aggregate")
 
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
@@ -173,9 +173,9 @@ def _expected(text: str) -> ExpectedLock:
     return Expected(text) if text in words else shapes.lock_of(text, "--expected")
 
 
-def _line(found: RecordedAggregateEvent) -> str:
+def _line(event: RecordedAggregateEvent) -> str:
     """Format an event as one line of text."""
-    return f"{found.aggregate}  {found.seq_nr:>6}  {found.occurred_at[:19]}  {found.type}  {body_text(found.data)}"
+    return f"{event.aggregate}  {event.seq_nr:>6}  {event.occurred_at[:19]}  {event.type}  {body_text(event.data)}"
 
 
 COMMANDS = (aggregate,)

@@ -321,17 +321,17 @@ class AggregateDeciders(Generic[C, S, E]):
             return self._since(aggregate, restored.state, snapshot.seq_nr, seq_nr)
         return replace(self._from_events(snapshot, seq_nr, restored), out_of_date=True)
 
-    def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
+    def _folded(self, state: S, replay: Replay, before: Standing[S] | None = None) -> Standing[S]:
         """Fold the events of a replay into a state, and count those after the snapshot.
 
         Args:
             before: standing that the state is of, whose events still count if the snapshot has not changed.
         """
-        snapshot = found.snapshot
-        later = [event for event in found.events if event.seq_nr > snapshot.seq_nr]
-        unchanged = before if before and len(later) == len(found.events) else None
+        snapshot = replay.snapshot
+        later = [event for event in replay.events if event.seq_nr > snapshot.seq_nr]
+        unchanged = before if before and len(later) == len(replay.events) else None
         return Standing(
-            state=reduce(self._evolve, found.events, state),
+            state=reduce(self._evolve, replay.events, state),
             lock=snapshot.lock,
             events=snapshot.lock.seq_nr - snapshot.seq_nr,
             size=sum(len(event.data) for event in later) + (unchanged.size if unchanged else 0),
@@ -462,19 +462,19 @@ class _OnAggregate(
         earlier = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
         return base if earlier is None else self._as_earlier(earlier)
 
-    def _earlier(self, made: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
+    def _earlier(self, appended: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
         """Read the result of the decision that an earlier call with the key has made.
 
         If the caller wants the decision's result, the decision is called again on the state before its events.
         """
         deciders, aggregate = self.deciders, self.aggregate
-        first, last = made.first - 1, made.lock.seq_nr
+        first, last = appended.first - 1, appended.lock.seq_nr
         result = cast("R", None)
         if self.answers:
             result = decision_of(self.decision(deciders._at(aggregate, first).state)).result  # noqa: SLF001  its own
         events = map(deciders.codec.read, deciders.store.events_after(aggregate, first, limit=last - first))
         return result, AggregateTransacted(
-            standing=replace(deciders._at(aggregate, last), lock=made.lock),  # noqa: SLF001
+            standing=replace(deciders._at(aggregate, last), lock=appended.lock),  # noqa: SLF001
             events=tuple(event for event in events if event is not None),
             replayed=True,
         )

@@ -66,58 +66,58 @@ class EventRange:
         return item["aid"]["S"] == str(self.aggregate) and self.first <= int(item["seq_nr"]["N"]) <= self.last
 
 
-def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[JournalEvent]]:
+def events(site: JournalSite, range_: EventRange, via: Via) -> Steps[list[JournalEvent]]:
     """Read all events of a range, in order; any that a query does not bring are read by key.
 
     Raises:
         CorruptData: an event is missing.
     """
     by_number: dict[int, JournalEvent] = {}
-    for query in _queries(site, wanted, via):
-        by_number |= yield from _in_pages(query, wanted)
-    missing = [seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in by_number]
-    by_number |= yield from _by_key(site, wanted.aggregate, missing)
+    for query in _queries(site, range_, via):
+        by_number |= yield from _in_pages(query, range_)
+    missing = [seq_nr for seq_nr in range(range_.first, range_.last + 1) if seq_nr not in by_number]
+    by_number |= yield from _by_key(site, range_.aggregate, missing)
     unseen = [seq_nr for seq_nr in missing if seq_nr not in by_number]
-    by_number |= yield from _settled(site, wanted.aggregate, unseen)
+    by_number |= yield from _settled(site, range_.aggregate, unseen)
     # Compare the numbers in the items: an item under the right key may have another number.
-    lost = next((seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in by_number), None)
+    lost = next((seq_nr for seq_nr in range(range_.first, range_.last + 1) if seq_nr not in by_number), None)
     if lost is not None:
-        error = CorruptData(f"{wanted.aggregate}: event {lost} is missing from the journal")
+        error = CorruptData(f"{range_.aggregate}: event {lost} is missing from the journal")
         error.missing = lost
         raise error
-    return [by_number[seq_nr] for seq_nr in range(wanted.first, wanted.last + 1)]
+    return [by_number[seq_nr] for seq_nr in range(range_.first, range_.last + 1)]
 
 
-def onward(site: JournalSite, wanted: EventRange) -> Steps[list[JournalEvent]]:
+def onward(site: JournalSite, range_: EventRange) -> Steps[list[JournalEvent]]:
     """Read the first events of a range: as many as one request brings, and at least one.
 
     Raises:
         CorruptData: the first is missing.
     """
-    ranges = None if wanted.total is None else beginning(wanted.first, wanted.last, wanted.total)
+    ranges = None if range_.total is None else beginning(range_.first, range_.last, range_.total)
     if ranges is not None:
-        reply = yield _range(site, wanted.aggregate, ranges)
-        by_number = _numbered(item for item in reply.items if wanted.holds(item))
-        numbers = takewhile(by_number.__contains__, range(wanted.first, wanted.last + 1))
+        reply = yield _range(site, range_.aggregate, ranges)
+        by_number = _numbered(item for item in reply.items if range_.holds(item))
+        numbers = takewhile(by_number.__contains__, range(range_.first, range_.last + 1))
         if contiguous := [by_number[seq_nr] for seq_nr in numbers]:
             return contiguous
-    batch = replace(wanted, last=min(wanted.last, wanted.first + BATCH_KEYS - 1))
+    batch = replace(range_, last=min(range_.last, range_.first + BATCH_KEYS - 1))
     return (yield from events(site, batch, "table"))
 
 
-def _queries(site: JournalSite, wanted: EventRange, via: Via) -> list[Query]:
+def _queries(site: JournalSite, range_: EventRange, via: Via) -> list[Query]:
     """Return the queries that read a range first, by index or by key range.
 
     Events that the queries do not bring are read by key afterwards.
     """
-    if wanted.count == 0:
+    if range_.count == 0:
         return []
     if via == "index":
-        return [_index(site, wanted)]
-    if wanted.total is None:
+        return [_index(site, range_)]
+    if range_.total is None:
         return []
-    ranges = worthwhile(wanted.first, wanted.last, wanted.total)
-    return [_range(site, wanted.aggregate, numbers) for numbers in ranges]
+    ranges = worthwhile(range_.first, range_.last, range_.total)
+    return [_range(site, range_.aggregate, numbers) for numbers in ranges]
 
 
 def _by_key(
@@ -151,24 +151,24 @@ def _range(site: JournalSite, aggregate: AggregateId, within: KeyRange) -> Query
     )
 
 
-def _index(site: JournalSite, wanted: EventRange) -> Query:
+def _index(site: JournalSite, range_: EventRange) -> Query:
     """Return the query of a range of events by `journal-aid-index`, which may lag."""
     return Query(
         table=site.journal,
         index="journal-aid-index",
-        partition=("aid", text(str(wanted.aggregate))),
-        sort=("seq_nr", number(wanted.first), number(wanted.last)),
-        limit=wanted.count,
+        partition=("aid", text(str(range_.aggregate))),
+        sort=("seq_nr", number(range_.first), number(range_.last)),
+        limit=range_.count,
         consistent=False,
     )
 
 
-def _in_pages(query: Query, wanted: EventRange) -> Steps[dict[int, JournalEvent]]:
+def _in_pages(query: Query, range_: EventRange) -> Steps[dict[int, JournalEvent]]:
     """Run a query page by page up to its limit, and return the events of the range by number."""
     by_number: dict[int, JournalEvent] = {}
     while True:
         reply = yield query
-        by_number |= _numbered(item for item in reply.items if wanted.holds(item))
+        by_number |= _numbered(item for item in reply.items if range_.holds(item))
         remaining = (query.limit or 0) - len(reply.items)
         if reply.last is None or remaining <= 0:
             return by_number
@@ -243,9 +243,9 @@ def _end(first: int, last: int) -> int:
     return min(last, longest)
 
 
-def _is_dense(found: KeyRange, first: int, last: int) -> bool:
+def _is_dense(key_range: KeyRange, first: int, last: int) -> bool:
     """Whether more than half of the events in a key range are those wanted."""
-    return found.most < 2 * (last - first + 1)
+    return key_range.most < 2 * (last - first + 1)
 
 
 def _alike(first: int, last: int, total: int) -> KeyRange:

@@ -91,9 +91,9 @@ def unwrap(payload: bytes) -> tuple[str, bytes]:
 def _depth(value: Any) -> int:
     """Return how deep lists and objects are nested in a value, without recursion."""
     depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, list | dict)]:
+    while level := [part for part in level if isinstance(part, list | dict)]:
         depth += 1
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
     return depth
 
 

@@ -174,7 +174,7 @@ class AggregateStore:
         )
         if isinstance(outcome, AggregateAppended):
             return outcome
-        raise WrongExpectedVersion(str(aggregate), _said(expected), outcome.version, outcome)
+        raise WrongExpectedVersion(str(aggregate), _describe_expected(expected), outcome.version, outcome)
 
     def try_append(
         self,
@@ -464,7 +464,7 @@ class AggregateStore:
         return None
 
 
-def _said(expected: ExpectedLock) -> str:
+def _describe_expected(expected: ExpectedLock) -> str:
     """Describe a writer's expected version in words, for error messages."""
     if isinstance(expected, Lock):
         return f"version {expected.version} with event {expected.seq_nr} for its last"

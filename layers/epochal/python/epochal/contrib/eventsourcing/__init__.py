@@ -135,7 +135,7 @@ class EpochalFactory(
 
     def application_recorder(self) -> ApplicationRecorder:
         """Make a recorder of events and notifications."""
-        return self._named(self.APPLICATION_RECORDER_TOPIC, EpochalApplicationRecorder)(
+        return self._recorder_class(self.APPLICATION_RECORDER_TOPIC, EpochalApplicationRecorder)(
             self.streams, self.category
         )
 
@@ -152,14 +152,18 @@ class EpochalFactory(
             tracking_recorder_class: class of the recorder; None for the one that the environment names, or else the
                 default.
         """
-        kind = tracking_recorder_class or self._named(self.TRACKING_RECORDER_TOPIC, EpochalTrackingRecorder)
+        kind = tracking_recorder_class or self._recorder_class(
+            self.TRACKING_RECORDER_TOPIC, EpochalTrackingRecorder
+        )
         return kind(self.streams, self.category)
 
     def process_recorder(self) -> ProcessRecorder:
         """Make a recorder of events, notifications and tracking positions."""
-        return self._named(self.PROCESS_RECORDER_TOPIC, EpochalProcessRecorder)(self.streams, self.category)
+        return self._recorder_class(self.PROCESS_RECORDER_TOPIC, EpochalProcessRecorder)(
+            self.streams, self.category
+        )
 
-    def _named(self, setting: str, otherwise: type[T]) -> type[T]:
+    def _recorder_class(self, setting: str, otherwise: type[T]) -> type[T]:
         """Return the class that a setting names, which must be a subclass of `otherwise`, the default.
 
         Raises:
@@ -288,9 +292,11 @@ class EpochalDCBRecorder(DCBRecorder):
     def _sequenced(self, query: DCBQuery, after: int, end: int) -> Iterator[DCBSequencedEvent]:
         """Yield the matching events between two numbers, as sequenced events of the library."""
         with as_the_library_has_them():
-            for found in self._matching(query, after, end):
-                event = DCBEvent(type=found.type, data=found.content, tags=tags_of(found, self._prefix))
-                yield DCBSequencedEvent(event=event, position=found.index + 1)
+            for recorded in self._matching(query, after, end):
+                event = DCBEvent(
+                    type=recorded.type, data=recorded.content, tags=tags_of(recorded, self._prefix)
+                )
+                yield DCBSequencedEvent(event=event, position=recorded.index + 1)
 
     def _matching(self, query: DCBQuery, after: int, end: int) -> Iterator[Recorded]:
         """Iterate in order over the matching events above number `after`, up to and including `end`."""
@@ -304,7 +310,7 @@ class EpochalDCBRecorder(DCBRecorder):
         if end - after > self._near and all(item.tags for item in items):
             return iter(self._by_tags(tagged_query, after, end))
         log = self._streams.read(self._log, start=after, limit=end - after)
-        return (each for each in log if tagged_query.matches(each.type, each.tags))
+        return (entry for entry in log if tagged_query.matches(entry.type, entry.tags))
 
     def _by_tags(self, query: Query, after: int, end: int) -> Sequence[Recorded]:
         """Read the matching events between two numbers from the pages of the query's tags.

@@ -169,7 +169,7 @@ class HttpFeed:
         position, clock = _reached(places), self.api.clock
         due = dict.fromkeys(places, clock())
         while True:
-            for partition in [one for one in places if due[one] <= clock()]:
+            for partition in [place for place in places if due[place] <= clock()]:
                 page, asked = self._page(
                     partition,
                     places[partition],

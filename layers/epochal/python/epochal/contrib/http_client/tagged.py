@@ -91,21 +91,21 @@ class HttpTaggedEvents:
             events, fail_if, after, idempotency_key: as for `append`.
         """
         must_be_list(Event, events, "events")
-        named = [event.id is not None for event in events]
-        if any(named) and not all(named):
+        names = [event.id is not None for event in events]
+        if any(names) and not all(names):
             raise InvalidInput(
                 "events", "must all have an id, or none: an append is repeated by its ids or its key"
             )
         events = with_metadata(events)
         sent, _ = with_uploads(self.api, events, None)
         body = {"events": [event_member(event) for event in sent], **condition_members(fail_if, after)}
-        key = None if idempotency_key is None and any(named) else key_of(idempotency_key)
+        key = None if idempotency_key is None and any(names) else key_of(idempotency_key)
         reply = self.api.call("POST", "/events", body, key=key, writes=True)
         document = reply.document
         if reply.status == _MADE:
             shown = zip(events, document["events"], strict=True)
             return Appended(
-                events=tuple(_recorded(event, made) for event, made in shown),
+                events=tuple(_recorded(event, appended) for event, appended in shown),
                 position=position_of(document),
                 versions=document["versions"],
                 replayed=document["replayed"],
@@ -197,16 +197,16 @@ class HttpTaggedEvents:
         return alone
 
 
-def _recorded(event: Event, made: dict[str, Any]) -> Recorded:
+def _recorded(event: Event, appended: dict[str, Any]) -> Recorded:
     """Return an event as it was stored, from what was sent and what the answer says of it."""
     return Recorded(
         type=event.type,
         data=event.data,
         meta=event.meta,
-        timestamp=made["timestamp"],
+        timestamp=appended["timestamp"],
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
         tags=tuple(sorted({*event.tags})),
-        id=made["id"],
-        place=made["place"],
+        id=appended["id"],
+        place=appended["place"],
     )

@@ -284,8 +284,8 @@ class Lake(Construct):
                 ),
             ),
         )
-        for each in (table, view):
-            each.node.add_dependency(database)
+        for resource in (table, view):
+            resource.node.add_dependency(database)
         return [table]
 
     def _delivery(

@@ -76,7 +76,7 @@ def assembly_in(folder: Path) -> Assembly:
         AccountRefused: a stack names an account that does not have twelve digits.
     """
     artifacts = list(_stacks(folder))
-    home = _home([_named(artifact) for _, artifact in artifacts])
+    home = _home([_environment_of(artifact) for _, artifact in artifacts])
     top = [artifact for place, artifact in artifacts if place == folder]
     stacks = tuple(
         _stack(place, artifact, home) for place, artifact in artifacts if not top or place == folder
@@ -93,7 +93,9 @@ def refuse_lookups(folder: Path) -> None:
         return
     for missing in _manifest(folder).get("missing", ()):
         environment = missing["props"].get("account"), missing["props"].get("region")
-        stacks = [_id(artifact) for _, artifact in _stacks(folder) if _named(artifact) == environment]
+        stacks = [
+            _id(artifact) for _, artifact in _stacks(folder) if _environment_of(artifact) == environment
+        ]
         raise LookupNeeded(stacks, missing["key"])
 
 
@@ -119,7 +121,7 @@ def _id(artifact: Mapping[str, Any]) -> str:
     return str(artifact["displayName"]).partition(" (")[0]
 
 
-def _named(artifact: Mapping[str, Any]) -> tuple[str, ...]:
+def _environment_of(artifact: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the account and the region that a stack names; `UNKNOWN` where it names none."""
     matched = _ENVIRONMENT.fullmatch(artifact["environment"])
     return matched.groups() if matched else UNKNOWN
@@ -144,7 +146,9 @@ def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stac
     """
     account, region = (
         own if name == unknown else name
-        for name, unknown, own in zip(_named(artifact), UNKNOWN, (home.account, home.region), strict=True)
+        for name, unknown, own in zip(
+            _environment_of(artifact), UNKNOWN, (home.account, home.region), strict=True
+        )
     )
     if not _ACCOUNT.fullmatch(account):
         raise AccountRefused(_id(artifact), account)

@@ -207,7 +207,7 @@ def down(keep: bool) -> None:
         if keep and (deployment := deploy.current_if_any(places)):
             _repair(deployment, tell)
         ran = ministack.down(places, keep=keep)
-    was_kept = ministack.found(places) is not None
+    was_kept = ministack.load_kept(places) is not None
     line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if was_kept else ''}"
     output.document({"stopped": ran, "kept": was_kept}, [line])
 

@@ -174,7 +174,7 @@ def deploy(
         )
     deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
     remembered_deployment.remember(server, deployed)
-    return _found(server, deployed)
+    return _running_deployment(server, deployed)
 
 
 def current(places: Places) -> LocalDeployment:
@@ -187,7 +187,7 @@ def current(places: Places) -> LocalDeployment:
     deployed = remembered_deployment.remembered(server)
     if deployed is None:
         raise NotRunning("nothing is deployed to the embedded AWS: `epochal local up` deploys")
-    return _found(server, deployed)
+    return _running_deployment(server, deployed)
 
 
 def current_if_any(places: Places) -> LocalDeployment | None:
@@ -203,18 +203,18 @@ def _outputs(stacks: Sequence[Stack], server: Server) -> Iterator[Outputs]:
 
     The outputs that CDK writes go by names of stacks, which may be the same in several environments.
     """
-    names = Counter(each.name for each in stacks)
+    names = Counter(entry.name for entry in stacks)
     for stack in stacks:
         client = ministack.endpoint(server, stack.environment).client("cloudformation")
         (described,) = client.describe_stacks(StackName=stack.name)["Stacks"]
         yield Outputs(
             stack=stack.name if names[stack.name] == 1 else stack.id,
             environment=stack.environment,
-            values={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", ())},
+            values={entry["OutputKey"]: entry["OutputValue"] for entry in described.get("Outputs", ())},
         )
 
 
-def _found(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
+def _running_deployment(server: Server, deployed: RememberedDeployment) -> LocalDeployment:
     """Make a deployment with the stores of the remembered stacks on a server."""
     return LocalDeployment(
         endpoint=ministack.endpoint(server, deployed.home),

@@ -71,7 +71,7 @@ def up(places: Places, *, port: int | None = None, authorise: bool = True, tell:
     running = status(places)
     if running is not None:
         return running
-    earlier = found(places)
+    earlier = load_kept(places)
     if earlier is None:
         discard(places)
     else:
@@ -274,12 +274,12 @@ def environment(places: Places) -> dict[str, str]:
     }
 
 
-def found(places: Places) -> Kept | None:
+def load_kept(places: Places) -> Kept | None:
     """Read the note of the state that `down --keep` kept; None if none is kept, or `up` has loaded it."""
     note = noted(_note(places))
     if note is None:
         return None
-    counts = (each | {"environment": Environment(**each["environment"])} for each in note["counts"])
+    counts = (counted | {"environment": Environment(**counted["environment"])} for counted in note["counts"])
     return Kept(port=note["port"], counts=tuple(Counts(**count) for count in counts))
 
 

@@ -298,7 +298,8 @@ class Tools:
     ) -> dict[str, Any]:
         """Search the latest events of every partition, newest first in each. Sealed bodies are not looked into."""
         first, last = (
-            read_moment(each, name) if each else None for name, each in (("since", since), ("until", until))
+            read_moment(moment, name) if moment else None
+            for name, moment in (("since", since), ("until", until))
         )
 
         def wanted(event: FeedEvent) -> bool:
@@ -346,14 +347,14 @@ class Tools:
         timers = pending_in(self._streams, stream, first)
         listed = [
             {
-                "name": each.name,
-                "due": each.due,
-                "set": each.setting,
-                "appends": len(each.events),
-                **_types(each.events),
-                **({"copied": True} if each.copied else {}),
+                "name": timer.name,
+                "due": timer.due,
+                "set": timer.setting,
+                "appends": len(timer.events),
+                **_types(timer.events),
+                **({"copied": True} if timer.copied else {}),
             }
-            for each in timers.pending[:limit]
+            for timer in timers.pending[:limit]
         ]
         return {"timers": listed, "omitted": len(timers.pending) - len(listed), "since": first}
 
@@ -466,7 +467,7 @@ def _items(items: Sequence[FeedItem], body_chars: int) -> dict[str, Any]:
 
 def _node(node: CausedEvent, most: int) -> dict[str, Any]:
     """Return an event with the events that it caused, as a tree for an agent."""
-    return {**_shown(row_of(node.event), most), "led_to": [_node(each, most) for each in node.caused]}
+    return {**_shown(row_of(node.event), most), "led_to": [_node(effect, most) for effect in node.caused]}
 
 
 def rows_of(events: Sequence[Recorded | FeedEvent], body_chars: int) -> list[dict[str, Any]]:
@@ -484,13 +485,15 @@ def _shown(row: Row, most: int) -> dict[str, Any]:
         readable = _readable_bodies(row)
         withheld = [name for name, body in readable.items() if body != columns[name]]
         columns |= readable
-    named = {
-        name: each for name, each in columns.items() if each is not None and each is not False and each != []
+    fields = {
+        name: value
+        for name, value in columns.items()
+        if value is not None and value is not False and value != []
     }
-    short = {name: named[name][:most] for name in _TEXTS if len(named.get(name, "")) > most}
-    short |= _tags(row.tags) if sum(map(len, named.get("tags", ()))) > TAGS else {}
+    short = {name: fields[name][:most] for name in _TEXTS if len(fields.get(name, "")) > most}
+    short |= _tags(row.tags) if sum(map(len, fields.get("tags", ()))) > TAGS else {}
     left_out = {"cut": [*short], "withheld": withheld}
-    return named | short | {name: names for name, names in left_out.items() if names}
+    return fields | short | {name: names for name, names in left_out.items() if names}
 
 
 def _readable_bodies(row: Row) -> dict[str, str]:
@@ -539,9 +542,9 @@ def _without_seals(value: Any) -> Any:
     if isinstance(value, str):
         return _HIDDEN if holds_seal(value.encode()) else value
     if isinstance(value, dict):
-        return {name: _without_seals(each) for name, each in value.items()}
+        return {name: _without_seals(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_without_seals(each) for each in value]
+        return [_without_seals(part) for part in value]
     return value
 
 

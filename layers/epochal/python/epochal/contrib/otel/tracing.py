@@ -254,10 +254,10 @@ def _outcome(outcome: Any) -> str:
     Of an append to several streams, this is the outcome that kept all of it from being made; of many appends, the
     worst.
     """
-    kinds = {type(each).__name__ for each in (outcome if isinstance(outcome, list) else [outcome])}
+    kinds = {type(answer).__name__ for answer in (outcome if isinstance(outcome, list) else [outcome])}
     if any("Conflict" in kind for kind in kinds):
         return "conflict"
-    if isinstance(outcome, list) and any(isinstance(each, EpochalError) for each in outcome):
+    if isinstance(outcome, list) and any(isinstance(answer, EpochalError) for answer in outcome):
         return "failed"
     return "undetermined" if "Undetermined" in kinds else "appended"
 

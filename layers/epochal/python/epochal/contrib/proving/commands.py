@@ -131,16 +131,16 @@ def settings(proof: ProofRun) -> str:
     return _judged(wrong, count, "functions are as synthesised")
 
 
-def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
+def _differs_from_template(function: DeployedFunction) -> Iterator[str]:
     """Yield in words each setting of a deployed function that differs from its template."""
-    variables = each.synthesised.get("Environment", {}).get("Variables", {})
-    for name in sorted({*variables, *each.environment}):
-        value = resolved(variables[name], each.stack) if name in variables else ""
-        if value is not None and value != each.environment.get(name, ""):
-            yield f"{name} is {each.environment.get(name)!r}, synthesised as {value!r}"
+    variables = function.synthesised.get("Environment", {}).get("Variables", {})
+    for name in sorted({*variables, *function.environment}):
+        value = resolved(variables[name], function.stack) if name in variables else ""
+        if value is not None and value != function.environment.get(name, ""):
+            yield f"{name} is {function.environment.get(name)!r}, synthesised as {value!r}"
     for name in ("Timeout", "MemorySize", "Handler", "Runtime"):
-        if name in each.synthesised and each.synthesised[name] != each.deployed.get(name):
-            yield f"{name} is {each.deployed.get(name)}, synthesised as {each.synthesised[name]}"
+        if name in function.synthesised and function.synthesised[name] != function.deployed.get(name):
+            yield f"{name} is {function.deployed.get(name)}, synthesised as {function.synthesised[name]}"
 
 
 @trial("Lambda lets reactions wake themselves up")
@@ -206,25 +206,31 @@ def settings_of_stage(outputs: Settings, functions: Iterable[DeployedFunction]) 
     return chosen
 
 
-def _resources(told: Settings, each: DeployedFunction) -> Iterator[tuple[str, Sequence[str], set[str]]]:
+def _resources(
+    settings: Settings, function: DeployedFunction
+) -> Iterator[tuple[str, Sequence[str], set[str]]]:
     """Yield for a function each resource to simulate: ARN, actions to ask about, actions it needs."""
-    _, partition, _, region, account, *_ = each.deployed["FunctionArn"].split(":")
-    for kind, table in {**told.tables, "index": told.index_table}.items():
-        does = _does(told, each.kind, kind)
+    _, partition, _, region, account, *_ = function.deployed["FunctionArn"].split(":")
+    for kind, table in {**settings.tables, "index": settings.index_table}.items():
+        does = _does(settings, function.kind, kind)
         if does is not None and table:
             yield f"arn:{partition}:dynamodb:{region}:{account}:table/{table}", ON_TABLES, does
-    if each.kind in ON_OBJECTS and told.bucket:
-        objects = f"arn:{partition}:s3:::{told.bucket}/{BODIES}proof"
-        yield objects, [f"s3:{action}" for action in OBJECTS], {f"s3:{it}" for it in ON_OBJECTS[each.kind]}
-    if each.kind in ON_INDEX and not each.reaction:  # what else a reaction may do, its stage declares
+    if function.kind in ON_OBJECTS and settings.bucket:
+        objects = f"arn:{partition}:s3:::{settings.bucket}/{BODIES}proof"
+        yield (
+            objects,
+            [f"s3:{action}" for action in OBJECTS],
+            {f"s3:{it}" for it in ON_OBJECTS[function.kind]},
+        )
+    if function.kind in ON_INDEX and not function.reaction:  # what else a reaction may do, its stage declares
         yield "*", NOWHERE, set()
 
 
-def _does(told: Settings, function: str, kind: str) -> set[str] | None:
+def _does(settings: Settings, function: str, kind: str) -> set[str] | None:
     """Return the DynamoDB actions that a function performs on a table; None where it is unknown.
 
     Args:
-        told: the settings of the stage.
+        settings: the settings of the stage.
         function: kind of the function, as `append`.
         kind: kind of the table, as `index`.
     """
@@ -232,14 +238,14 @@ def _does(told: Settings, function: str, kind: str) -> set[str] | None:
         return None
     if kind == "index":
         return {f"dynamodb:{action}" for action in ON_INDEX[function]}
-    layouts = layouts_in(told)
+    layouts = layouts_in(settings)
     if all(kind != spec.kind for layout in layouts for spec in layout.port.tables):
         return None
     return {
         f"dynamodb:{action}"
         for layout in layouts
-        for each in _alike(function, layout.name)
-        for access in layout.port.access(told).get(each, ())
+        for twin in _alike(function, layout.name)
+        for access in layout.port.access(settings).get(twin, ())
         if access.table.kind == kind and not access.index
         for action in access.actions
         if action in ITEMS

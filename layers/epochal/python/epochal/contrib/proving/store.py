@@ -192,17 +192,17 @@ def _append(
     written += numbers
 
 
-def differs(written: Sequence[int], found: Sequence[int]) -> str:
+def differs(written: Sequence[int], actual: Sequence[int]) -> str:
     """Say in words how the numbers of events read differ from those written; empty if they do not."""
-    if list(written) == list(found):
+    if list(written) == list(actual):
         return ""
-    lost, strange = set(written) - set(found), set(found) - set(written)
+    lost, strange = set(written) - set(actual), set(actual) - set(written)
     if lost:
         return f"{len(lost)} of {len(written)} events are missing"
     if strange:
         return f"{len(strange)} events are there that were never acknowledged"
-    if len(found) != len(written):
-        return f"{len(found) - len(written)} events are there more than once"
+    if len(actual) != len(written):
+        return f"{len(actual) - len(written)} events are there more than once"
     return "the events are not in their order"
 
 
@@ -219,7 +219,7 @@ def feed(proof: ProofRun, *, read: Read) -> str:
     """
     if not any(proof.written.values()):
         raise Unproven("nothing was appended")
-    found: dict[str, list[int]] = {stream: [] for stream in proof.written}
+    seen_events: dict[str, list[int]] = {stream: [] for stream in proof.written}
     checkpoints = dict[int, str]()
     began = proof.clock()
 
@@ -230,18 +230,19 @@ def feed(proof: ProofRun, *, read: Read) -> str:
             start = checkpoints.get(partition, str(proof.starts.get(partition, BEGINNING)))
             items, checkpoints[partition] = read(proof, partition, start)
             for stream, entry in items:
-                found.setdefault(stream.removeprefix(TAG_STREAMS), []).append(entry)
-        return all(len(found[stream]) >= len(numbers) for stream, numbers in proof.written.items())
+                seen_events.setdefault(stream.removeprefix(TAG_STREAMS), []).append(entry)
+        return all(len(seen_events[stream]) >= len(numbers) for stream, numbers in proof.written.items())
 
     proof.until(follow, FEED_SECONDS)
     took = proof.clock() - began
     follow()  # once more: a duplicate may come later
     wrong = {
-        stream: differs(proof.written.get(stream, ()), seen_numbers) for stream, seen_numbers in found.items()
+        stream: differs(proof.written.get(stream, ()), seen_numbers)
+        for stream, seen_numbers in seen_events.items()
     }
     if differences := [f"{stream}: {what}" for stream, what in wrong.items() if what]:
         raise Broken("; ".join(differences))
-    return f"{sum(map(len, found.values()))} events of {len(found)} streams, after {took:.1f} s"
+    return f"{sum(map(len, seen_events.values()))} events of {len(seen_events)} streams, after {took:.1f} s"
 
 
 def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
@@ -368,8 +369,8 @@ def catch_up(proof: ProofRun) -> str:
     begins = ends_of_feed(proof)
     work = timeouts[0] * (1 - SPARED)
     events = [
-        Event.json("Slow", {"n": each, "seconds": round(work / EVENTS_A_HOP, 3)})
-        for each in range((HOPS + 2) * EVENTS_A_HOP)  # an invocation may end an event later than it should
+        Event.json("Slow", {"n": number, "seconds": round(work / EVENTS_A_HOP, 3)})
+        for number in range((HOPS + 2) * EVENTS_A_HOP)  # an invocation may end an event later than it should
     ]
     writer.store.append(writer.stream, events)
     proof.removals.append(writer.remove)
@@ -502,7 +503,7 @@ def quarantine(proof: ProofRun) -> str:
         waiting: list[PoisonRecord] = []
 
         def set_aside() -> bool:
-            waiting[:] = [each for each in records.waiting() if each.image.get("p") == text(bad)]
+            waiting[:] = [record for record in records.waiting() if record.image.get("p") == text(bad)]
             return bool(waiting)
 
         if not proof.until(set_aside, FEED_SECONDS):

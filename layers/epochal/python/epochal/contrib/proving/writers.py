@@ -94,10 +94,10 @@ class StreamWriter:
             Broken: the outcome is undetermined.
         """
         events = [Event(type=KIND, data=body(number)) for number in numbers]
-        made = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
-        if isinstance(made, Undetermined):
+        answer = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
+        if isinstance(answer, Undetermined):
             raise Broken(f"{self.stream}: nobody knows whether an append was made")
-        return outcome(made=isinstance(made, Appended), replayed=getattr(made, "replayed", False))
+        return outcome(made=isinstance(answer, Appended), replayed=getattr(answer, "replayed", False))
 
     def read(self) -> list[int]:
         """Return the numbers of the stream's events, in order."""
@@ -133,8 +133,8 @@ class TaggedWriter:
             Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
         ]
-        made = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
-        return outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
+        answer = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
+        return outcome(made=hasattr(answer, "replayed"), replayed=getattr(answer, "replayed", False))
 
     def read(self) -> list[int]:
         """Return the numbers of the events with the tag, in order."""

@@ -172,12 +172,12 @@ def batches(messages: Iterable[Message], *, events: int, size: int) -> Iterator[
     """
     batch: list[Message] = []
     held = 0
-    for each in messages:
-        added = each.size
+    for message in messages:
+        added = message.size
         if batch and (len(batch) == events or held + added > size):
             yield batch
             batch, held = [], 0
-        batch.append(each)
+        batch.append(message)
         held += added
     if batch:
         yield batch
@@ -185,7 +185,7 @@ def batches(messages: Iterable[Message], *, events: int, size: int) -> Iterator[
 
 def _place(event: FeedEvent) -> dict[str, Extension]:
     """Return the extensions that say where an event belongs: stream, index, causes, tags and user."""
-    found = {
+    match_ = {
         "partitionkey": event.stream,
         # Receivers compare sequences as text, so all have the same length.
         "sequence": f"{event.index:020d}",
@@ -194,7 +194,7 @@ def _place(event: FeedEvent) -> dict[str, Extension]:
         "tags": ",".join(map(_listed, event.tags)) or None,
         "user": event.user,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in match_.items() if value is not None}
 
 
 def _listed(tag: str) -> str:
@@ -209,8 +209,8 @@ def _versioned(data: bytes) -> tuple[bytes, dict[str, Extension]]:
     """
     if b'"%b"' % VERSION.encode() not in data:
         return data, {}
-    if found := _VERSION.match(data):
-        return b"{" + data[found.end() :], {"dataversion": found[1].decode()}
+    if match_ := _VERSION.match(data):
+        return b"{" + data[match_.end() :], {"dataversion": match_[1].decode()}
     try:
         value = json.loads(data)
     except ValueError:
@@ -230,15 +230,17 @@ def _metadata(meta: bytes, place: Collection[str]) -> dict[str, Extension]:
     if not meta:
         return {}
     try:
-        told = json.loads(meta)
+        metadata = json.loads(meta)
     except ValueError:
         return {f"{_LEFT}base64": base64.b64encode(meta).decode()}
-    if not isinstance(told, dict):
-        return {_LEFT: json.dumps_again(told).decode()}
+    if not isinstance(metadata, dict):
+        return {_LEFT: json.dumps_again(metadata).decode()}
     taken = {*_SET, *_DATA, *_OURS, *place, _LEFT}
-    found = {name: each for name, each in told.items() if name not in taken and _is_extension(name, each)}
-    left = {name: each for name, each in told.items() if name not in found}
-    return {**found, **({_LEFT: json.dumps_again(left).decode()} if left else {})}
+    extensions = {
+        name: value for name, value in metadata.items() if name not in taken and _is_extension(name, value)
+    }
+    remaining = {name: value for name, value in metadata.items() if name not in extensions}
+    return {**extensions, **({_LEFT: json.dumps_again(remaining).decode()} if remaining else {})}
 
 
 def _is_extension(name: str, value: object) -> bool:

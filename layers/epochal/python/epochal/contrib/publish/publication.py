@@ -67,7 +67,7 @@ class Publication:
 
     def text(self) -> str:
         """Serialize the settings as JSON for the function's environment."""
-        return json.dumps({name: each for name, each in asdict(self).items() if each is not None})
+        return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
 
 
 PUBLISH: Final = "EPOCHAL_PUBLISH"
@@ -95,7 +95,8 @@ def proof_of(publication: Publication, client: Any = None) -> Proof:
     """
     client = client or lazily(lambda: service_client("secretsmanager"))
     sign_with, authorization = (
-        Secret(client, each) if each else None for each in (publication.sign_with, publication.authorization)
+        Secret(client, secret_name) if secret_name else None
+        for secret_name in (publication.sign_with, publication.authorization)
     )
     return Proof(sign_with=sign_with, authorization=authorization, header=publication.header or AUTHORIZATION)
 
@@ -161,7 +162,7 @@ def publisher(
             to(batch)
 
     chosen = publication.categories, publication.types
-    categories, types = (None if each is None else frozenset(each) for each in chosen)
+    categories, types = (None if names is None else frozenset(names) for names in chosen)
     return Reaction(name=publication.name, handler=forward, categories=categories, types=types, once=True)
 
 

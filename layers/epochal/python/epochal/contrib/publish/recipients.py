@@ -153,31 +153,31 @@ def _to_bus(client: Any, bus: str, events: Sequence[Message]) -> None:
     ]
     with translate_errors("PutEvents"):
         answer = client.put_events(Entries=entries)
-    _all_taken([each["ErrorCode"] for each in answer["Entries"] if "ErrorCode" in each], events)
+    _all_taken([entry["ErrorCode"] for entry in answer["Entries"] if "ErrorCode" in entry], events)
 
 
 def _to_queue(client: Any, url: str, events: Sequence[Message]) -> None:
     """Send a batch of messages to a queue; one by one if it is FIFO. Raise `Unavailable` if any failed."""
     for part in _requests(events, url):
         entries = [
-            {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
-            for number, each in enumerate(part)
+            {"Id": str(number), "MessageBody": entry.text, **_attributes(), **_ordered(entry, url)}
+            for number, entry in enumerate(part)
         ]
         with translate_errors("SendMessageBatch"):
             answer = client.send_message_batch(QueueUrl=url, Entries=entries)
-        _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
+        _all_taken([entry["Code"] for entry in answer.get("Failed", ())], part)
 
 
 def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
     """Send a batch of messages to a topic; one by one if it is FIFO. Raise `Unavailable` if any failed."""
     for part in _requests(events, arn):
         entries = [
-            {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
-            for number, each in enumerate(part)
+            {"Id": str(number), "Message": entry.text, **_attributes(entry), **_ordered(entry, arn)}
+            for number, entry in enumerate(part)
         ]
         with translate_errors("PublishBatch"):
             answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
-        _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
+        _all_taken([entry["Code"] for entry in answer.get("Failed", ())], part)
 
 
 def _to_stream(client: Any, arn: str, events: Sequence[Message], *, numbers: SequenceNumbers) -> None:
@@ -219,8 +219,8 @@ def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
     for pause in (*AGAIN, None):
         with translate_errors("PutRecordBatch"):
             answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
-        codes = [each.get("ErrorCode") for each in answer["RequestResponses"]]
-        records = [each for each, code in zip(records, codes, strict=True) if code]
+        codes = [entry.get("ErrorCode") for entry in answer["RequestResponses"]]
+        records = [entry for entry, code in zip(records, codes, strict=True) if code]
         failed = [code for code in codes if code]
         if not failed or pause is None:
             break
@@ -284,7 +284,7 @@ def _ordered(event: Message, place: str) -> dict[str, str]:
     if not _keeps_order(place):
         return {}
     names = {"MessageGroupId": event.group, "MessageDeduplicationId": f"{event.source} {event.id}"}
-    return {name: hashlib.sha256(each.encode()).hexdigest() for name, each in names.items()}
+    return {name: hashlib.sha256(value.encode()).hexdigest() for name, value in names.items()}
 
 
 def _all_taken(failed: Sequence[str], events: Sequence[Message]) -> None:

@@ -52,4 +52,4 @@ def together(messages: Iterable[Message], size: int = _RECORD) -> Iterator[Messa
     A single message that is larger stays alone.
     """
     for batch in batches(messages, events=size, size=size):
-        yield replace(batch[0], text="\n".join(each.text for each in batch))
+        yield replace(batch[0], text="\n".join(row.text for row in batch))

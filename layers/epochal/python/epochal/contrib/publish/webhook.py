@@ -57,9 +57,9 @@ class Proof:
 
     def forget(self) -> None:
         """Discard the cached secrets, so that the next request reads them again: they have been refused."""
-        for each in (self.sign_with, self.authorization):
-            if each is not None:
-                each.forget()
+        for secret in (self.sign_with, self.authorization):
+            if secret is not None:
+                secret.forget()
 
 
 def _keys(secrets: Sequence[str]) -> list[bytes]:

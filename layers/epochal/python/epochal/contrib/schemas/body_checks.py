@@ -72,7 +72,7 @@ def compiled(schemas: Mapping[str, Schema]) -> str:
             raise ValueError(f"{name}: {error}") from None
     properties = {key: {"$ref": f"#/definitions/{key}"} for key in keys.values()}
     try:
-        checks = {name: each_schema(each, _asserted) for name, each in definitions.items()}
+        checks = {name: each_schema(definition, _asserted) for name, definition in definitions.items()}
         source = compile_to_code(
             {"properties": properties, "definitions": checks}, use_default=False, use_formats=False
         )
@@ -106,7 +106,7 @@ def _asserted(schema: Schema) -> Schema:
     if "multipleOf" in schema and not (schema.get("type") == "integer" and type(schema["multipleOf"]) is int):
         # A decimal of a few bytes may have a million digits.
         raise ValueError("multipleOf can be checked of integers alone")
-    rules = {name: each for name, each in schema.items() if name not in (*_HINTS, "format")}
+    rules = {name: rule for name, rule in schema.items() if name not in (*_HINTS, "format")}
     pattern = _FORMATS.get(str(schema.get("format")))
     if pattern is None:
         return rules

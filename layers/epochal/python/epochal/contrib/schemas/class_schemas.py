@@ -113,7 +113,7 @@ def _as_written(schema: Any) -> Any:
 
 def _at_root(schema: Schema) -> Schema:
     """Inline the definition that a schema's root refers to, and drop definitions that are not used."""
-    root = {name: each for name, each in schema.items() if name != "$defs"}
+    root = {name: part for name, part in schema.items() if name != "$defs"}
     definitions: dict[str, Schema] = schema.get("$defs", {})
     while (reference := root.pop("$ref", None)) is not None:
         root = {**definitions[reference.removeprefix(DEFINITIONS)], **root}
@@ -135,8 +135,8 @@ def referred(schema: Any) -> Iterator[str]:
         case dict():
             yield from referred(list(schema.values()))
         case list():
-            for each in schema:
-                yield from referred(each)
+            for part in schema:
+                yield from referred(part)
         case _:
             pass
 
@@ -188,7 +188,7 @@ class _Hints:
         """
         if kind in self._names:
             return self._names[kind]
-        same = sum(each.__name__ == kind.__name__ for each in self._names)
+        same = sum(class_.__name__ == kind.__name__ for class_ in self._names)
         name = self._names[kind] = f"{kind.__name__}{same + 1 if same else ''}"
         schema = self.records[name] = {"title": kind.__name__, "type": "object"}
         # The docstring that dataclasses generate is only their signature.

@@ -84,9 +84,9 @@ class TypedColumns:
         If the types of fields with the same name differ, the column is of JSON.
         """
         columns_by_name = dict[str, ColumnType]()
-        for each in (column for columns in self.of_types.values() for column in columns):
-            columns_by_name[each.name] = (
-                each.type if columns_by_name.get(each.name, each.type) == each.type else "json"
+        for column_ in (column for columns in self.of_types.values() for column in columns):
+            columns_by_name[column_.name] = (
+                column_.type if columns_by_name.get(column_.name, column_.type) == column_.type else "json"
             )
         return tuple(Column(name, kind) for name, kind in columns_by_name.items())
 
@@ -131,8 +131,8 @@ def _columns(schema: Schema, times: frozenset[str]) -> tuple[Column, ...]:
     """Return the columns for the fields in an event's schema, without its version."""
     definitions, fields = schema.get("$defs", {}), schema.get("properties", {})
     return tuple(
-        Column(name, "timestamp" if name in times else _type(each, definitions))
-        for name, each in fields.items()
+        Column(name, "timestamp" if name in times else _type(field_, definitions))
+        for name, field_ in fields.items()
         if name != VERSION
     )
 
@@ -151,7 +151,7 @@ def _times(kind: type) -> frozenset[str]:
 
 def _plain(hint: Any) -> Any:
     """Return a type without annotations, and without null if it is a type or null."""
-    parts = [each for each in get_args(hint) if each is not NoneType]
+    parts = [part for part in get_args(hint) if part is not NoneType]
     if get_origin(hint) is Annotated:
         return _plain(parts[0])
     return parts[0] if get_origin(hint) in (Union, UnionType) and len(parts) == 1 else hint

@@ -58,22 +58,22 @@ def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
         ValueError: the schema has a keyword that draft 7 cannot express.
     """
 
-    def older(found: Schema) -> Schema:
+    def older(schema: Schema) -> Schema:
         """Convert one schema, whose inner schemas have been converted, to draft 7."""
-        if since := sorted(_SINCE & found.keys()):
+        if since := sorted(_SINCE & schema.keys()):
             raise ValueError(f"{since[0]} has no form in draft 7")
-        if "prefixItems" in found:
-            if "items" in found:
-                found["additionalItems"] = found["items"]
-            found["items"] = found.pop("prefixItems")
-        needed = {**found.pop("dependentRequired", {}), **found.pop("dependentSchemas", {})}
+        if "prefixItems" in schema:
+            if "items" in schema:
+                schema["additionalItems"] = schema["items"]
+            schema["items"] = schema.pop("prefixItems")
+        needed = {**schema.pop("dependentRequired", {}), **schema.pop("dependentSchemas", {})}
         if needed:
-            found["dependencies"] = needed
-        if "$ref" in found:
+            schema["dependencies"] = needed
+        if "$ref" in schema:
             # Draft 7 ignores all keywords beside a reference.
-            reference = {"$ref": refer(found.pop("$ref"))}
-            return {**found, "allOf": [reference, *found.get("allOf", [])]} if found else reference
-        return found
+            reference = {"$ref": refer(schema.pop("$ref"))}
+            return {**schema, "allOf": [reference, *schema.get("allOf", [])]} if schema else reference
+        return schema
 
     return each_schema(schema, older)
 

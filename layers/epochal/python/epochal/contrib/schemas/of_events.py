@@ -41,7 +41,7 @@ def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, S
     """
     if not codec.classes:
         raise InvalidInput("codec", "must be made by json_codec: others do not say which classes they are of")
-    return {name: _event(each, marked=marked) for name, each in codec.classes.items()}
+    return {name: _event(class_, marked=marked) for name, class_ in codec.classes.items()}
 
 
 def _event(stored: StoredClass, *, marked: bool) -> Schema:

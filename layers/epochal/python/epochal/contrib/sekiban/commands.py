@@ -37,7 +37,7 @@ def dcb(context: click.Context) -> None:
     """The same on tagged events in Sekiban's tables."""
     opener: Callable[[], OpenedStore] = context.obj
 
-    def found() -> OpenedStore:
+    def open_dcb() -> OpenedStore:
         """Open the store with the tagged events of Sekiban's tables as its tagged store."""
         store = opener()
         return replace(
@@ -48,7 +48,7 @@ def dcb(context: click.Context) -> None:
             importer=DcbImporter,
         )
 
-    context.obj = found
+    context.obj = open_dcb
 
 
 for command in (append, query, event, read, tags, tag, count, import_):
@@ -97,7 +97,7 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str) -> No
         output.document(shapes.in_full(state, b"".join(states.open(state))), ())
         return
     with output.progress("reading") as tell, _written(target) as file:
-        for chunk in _told(states.open(state), tell):
+        for chunk in _report_progress(states.open(state), tell):
             file.write(chunk)
     if target != "-":
         output.document(shapes.described(state), [_line(state)])
@@ -127,7 +127,7 @@ def put(states: ProjectionStates, *, name: str, version: str, source: str, proce
         states.save(
             name,
             version,
-            _told(iter(lambda: file.read(CHUNK), b""), tell),
+            _report_progress(iter(lambda: file.read(CHUNK), b""), tell),
             events_processed=processed,
             last_sortable_id=parse_place(last, "--last") if last else "",
         )
@@ -162,16 +162,16 @@ def orphans(states: ProjectionStates, *, name: str, remove: bool) -> None:
     output.document({"removed": removed}, [f"{removed:,} removed"])
 
 
-def _line(found: StoredState) -> str:
+def _line(state: StoredState) -> str:
     """Format a state as one line of text: version, events processed, sizes, and where the state is."""
-    where = "in the bucket" if found.offload_key else "in its item"
+    where = "in the bucket" if state.offload_key else "in its item"
     return (
-        f"{found.version}  {found.events_processed:,} events  {found.original_bytes:,} bytes, "
-        f"{found.compressed_bytes:,} {where}"
+        f"{state.version}  {state.events_processed:,} events  {state.original_bytes:,} bytes, "
+        f"{state.compressed_bytes:,} {where}"
     )
 
 
-def _told(chunks: Iterator[bytes], tell: Tell) -> Iterator[bytes]:
+def _report_progress(chunks: Iterator[bytes], tell: Tell) -> Iterator[bytes]:
     """Yield chunks unchanged while reporting the bytes so far to `tell`."""
     total = 0
     for chunk in chunks:

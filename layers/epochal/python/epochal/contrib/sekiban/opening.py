@@ -142,9 +142,9 @@ class DcbImporter(Importer):
         """Split a history into batches, each small enough for one append."""
         return parts_of(self.store.site, history)
 
-    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+    def _as_stored(self, dated: DatedEvent, stored: Recorded) -> Recorded:
         """Make the stored form of a dated event, with the place and timestamp of the event found for it."""
-        return recorded(dated.event, found.place, found.timestamp)
+        return recorded(dated.event, stored.place, stored.timestamp)
 
     def _append(self, new: Sequence[DatedEvent]) -> int:
         """Append a batch of dated events, and return how many of them got another sortable id than theirs."""

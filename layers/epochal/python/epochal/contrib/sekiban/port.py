@@ -92,8 +92,8 @@ def _kind_of(item: Item) -> str | None:
     """Return the kind of table that an item belongs to by its partition key, or None for other items."""
     if not item.keys() >= set(EVENTS.keys):
         return None
-    named = _NAMED.match(item["pk"].get("S", ""))
-    return named and {"EVENT": EVENTS, "TAG": TAGS, "PROJECTOR": PROJECTION_STATES}[named[1]].kind
+    names = _NAMED.match(item["pk"].get("S", ""))
+    return names and {"EVENT": EVENTS, "TAG": TAGS, "PROJECTOR": PROJECTION_STATES}[names[1]].kind
 
 
 def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:

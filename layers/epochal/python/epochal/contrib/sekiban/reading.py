@@ -297,27 +297,27 @@ class DcbReads:
         """Begin a read in parts: read the heads, and return the read's position and this reader."""
         return (yield from stand(self.site, self.fenced)), self
 
-    def part(self, wanted: Wanted) -> Steps[Part]:
+    def part(self, matching: Wanted) -> Steps[Part]:
         """Read a part of the matching events, oldest first.
 
         The number of entries read does not depend on the number of events wanted, since entries are small.
         """
         site, fenced = self.site, self.fenced
-        reached, until = wanted.at, wanted.until
+        reached, until = matching.at, matching.until
         slices: dict[str, Slice] = {}
         for tag in fenced.all_tags:
-            fields = [reached[tag], until[tag]] if wanted.field == REST else [reached[tag]]
+            fields = [reached[tag], until[tag]] if matching.field == REST else [reached[tag]]
             look = partial(_look, site, tag, reached[tag], until[tag], ENTRIES)
-            slices[tag] = yield from whole(look, site, tag, until[tag], fields, field=wanted.field)
+            slices[tag] = yield from whole(look, site, tag, until[tag], fields, field=matching.field)
         keys, bound = _in_order(fenced, slices)
         passed = {tag: places_of(part.entries) for tag, part in slices.items()}
-        trail = None if wanted.end is None else Trail(base=reached, passed=passed, end=wanted.end)
+        trail = None if matching.end is None else Trail(base=reached, passed=passed, end=matching.end)
         events, cut = yield from take(
             site,
             fenced,
             keys,
-            wanted.takes,
-            before=wanted.before,
+            matching.takes,
+            before=matching.before,
             until=until,
             trail=trail,
             at_once=BATCH_KEYS,

@@ -94,9 +94,11 @@ class DcbEvents(TaggedStore):
         strongly consistent.
         """
         must_be_texts(ids, MAX_FIELD_BYTES, "ids")
-        events = self._found(ids, consistent=self.consistent)
+        events = self._read_by_id(ids, consistent=self.consistent)
         missing = [event_id for event_id in ids if event_id not in events]
-        return events if self.consistent or not missing else events | self._found(missing, consistent=True)
+        return (
+            events if self.consistent or not missing else events | self._read_by_id(missing, consistent=True)
+        )
 
     def checked(self, event: Event, field: str) -> Event:
         """Check an event's fields, and return the event, with a new id if it has none.
@@ -161,7 +163,7 @@ class DcbEvents(TaggedStore):
         """Make the reader of a fenced query."""
         return DcbReads(site=self.site, fenced=fenced)
 
-    def _found(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
+    def _read_by_id(self, ids: Sequence[str], *, consistent: bool) -> dict[str, RecordedTaggedEvent]:
         """Read events by id with one request, and return those that exist, by id."""
         op = events_by_id(self.site, ids, consistent=consistent)
         return {event.id: event for event in map(read_event, self.driver.ask(op).items)}

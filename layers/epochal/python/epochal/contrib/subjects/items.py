@@ -68,7 +68,7 @@ def destroy(table: str, subject: str, timestamp: str) -> Steps[None]:
 def forgotten(items: Iterable[Item]) -> dict[str, Forgotten]:
     """Return the tombstones among items of a table, by their subjects."""
     states = {item["pk"]["S"]: _read(item) for item in items}
-    return {name: each for name, each in states.items() if isinstance(each, Forgotten)}
+    return {name: state for name, state in states.items() if isinstance(state, Forgotten)}
 
 
 def _read(item: Item) -> SubjectState:

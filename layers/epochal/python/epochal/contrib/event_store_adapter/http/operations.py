@@ -259,14 +259,14 @@ def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
     )
 
 
-def event_page(aggregate: AggregateId, found: AggregatePage) -> dict[str, Any]:
-    """Make the JSON of a page of events, which ends earlier than `found` if the response is full."""
-    return EVENT_PAGE(aggregate=str(aggregate), **stand(found.lock), **_events(found, AnswerSize()))
+def event_page(aggregate: AggregateId, page: AggregatePage) -> dict[str, Any]:
+    """Make the JSON of a page of events, which ends earlier than `page` if the response is full."""
+    return EVENT_PAGE(aggregate=str(aggregate), **stand(page.lock), **_events(page, AnswerSize()))
 
 
-def event(found: RecordedAggregateEvent) -> dict[str, Any]:
+def event(recorded: RecordedAggregateEvent) -> dict[str, Any]:
     """Make the JSON of an event."""
-    return EVENT(found, data=body(found.data))
+    return EVENT(recorded, data=body(recorded.data))
 
 
 def stand(lock: Lock) -> dict[str, int]:
@@ -279,15 +279,15 @@ def body(data: bytes) -> Any:
     return RawJSON(data.decode())
 
 
-def _events(found: AggregatePage, size: AnswerSize) -> dict[str, Any]:
+def _events(recorded: AggregatePage, size: AnswerSize) -> dict[str, Any]:
     """Make the JSON members `events` and `next` of a page, up to the size left in a response."""
     shown = list[Any]()
-    for each in found.events:
-        view = size.fit(event(each))
+    for event_ in recorded.events:
+        view = size.fit(event(event_))
         if view is None:
-            return {"events": shown, "next": each.seq_nr}
+            return {"events": shown, "next": event_.seq_nr}
         shown.append(view)
-    return {"events": shown, "next": found.next}
+    return {"events": shown, "next": recorded.next}
 
 
 NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)

@@ -166,17 +166,17 @@ STATE: Final = Shown(
 )
 
 
-def described(found: StoredState) -> dict[str, Any]:
+def described(state: StoredState) -> dict[str, Any]:
     """Return the JSON members that describe a state, without its content."""
-    return VERSION_SHOWN(found, **_more(found))
+    return VERSION_SHOWN(state, **_more(state))
 
 
-def shown(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
+def shown(state: StoredState, content: Content, link: Link) -> dict[str, Any]:
     """Return the JSON members of a state with its content, or with a link to it if it is too large.
 
     The content is opened only if an answer may have room for it.
     """
-    return STATE(found, **_more(found), **_members(found, content, link))
+    return STATE(state, **_more(state), **_members(state, content, link))
 
 
 def in_full(found: StoredState, state: bytes) -> dict[str, Any]:
@@ -186,10 +186,10 @@ def in_full(found: StoredState, state: bytes) -> dict[str, Any]:
     return STATE(found, **_more(found), **plain)
 
 
-def _more(found: StoredState) -> dict[str, Any]:
+def _more(state: StoredState) -> dict[str, Any]:
     """Return the JSON members of a state that are no plain attributes: last sortable id and safe window."""
-    window = {} if found.safe_window is None else {"safeWindow": found.safe_window}
-    return {"lastSortableId": found.last_sortable_id or None, **window}
+    window = {} if state.safe_window is None else {"safeWindow": state.safe_window}
+    return {"lastSortableId": state.last_sortable_id or None, **window}
 
 
 def _members(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
@@ -231,9 +231,9 @@ def _plain(state: bytes) -> dict[str, Any]:
     return {"state64": b64encode(state).decode()} if view is None else {"state": view}
 
 
-def tag_of(found: StoredState) -> str:
+def tag_of(tag: StoredState) -> str:
     """Return the ETag, without quotes, that distinguishes a state from all others of its version."""
-    exact = f"{found.events_processed}|{found.last_sortable_id}|{found.inline or found.offload_key}"
+    exact = f"{tag.events_processed}|{tag.last_sortable_id}|{tag.inline or tag.offload_key}"
     return hashlib.sha256(exact.encode()).hexdigest()[:32]
 
 

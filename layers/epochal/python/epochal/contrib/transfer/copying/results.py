@@ -60,11 +60,11 @@ class Tally:
     pruned: int = 0
     unsound: list[StreamCopy] = field(default_factory=list)
 
-    def add(self, each: StreamCopy) -> None:
+    def add(self, stream_copy: StreamCopy) -> None:
         """Add the result of a stream to the sums."""
         self.streams += 1
-        self.copied += each.copied
-        self.tombstones += each.ending == "tombstone"
-        self.pruned += each.first > 0 and each.ending != "tombstone"
-        if not each.sound:
-            self.unsound.append(each)
+        self.copied += stream_copy.copied
+        self.tombstones += stream_copy.ending == "tombstone"
+        self.pruned += stream_copy.first > 0 and stream_copy.ending != "tombstone"
+        if not stream_copy.sound:
+            self.unsound.append(stream_copy)

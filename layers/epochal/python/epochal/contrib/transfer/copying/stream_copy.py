@@ -265,7 +265,7 @@ class _Copying:
         if unfolds is not None and made_from == at:
             expected = self._write((), unfolds, expected)
             wrote = True
-        for batch in batches(_told(self._events(at, self.original.version), digest), made_from):
+        for batch in batches(_add_to_digest(self._events(at, self.original.version), digest), made_from):
             ends = batch[-1].index + 1
             expected = self._write(batch, unfolds if ends == made_from else None, expected)
             wrote = True
@@ -353,7 +353,7 @@ class _Copying:
         return StreamSource(self.copier.target).events(self.stream, first, end) if first < end else iter(())
 
 
-def _told(events: Iterable[CopiedEvent], digest: Digest) -> Iterator[CopiedEvent]:
+def _add_to_digest(events: Iterable[CopiedEvent], digest: Digest) -> Iterator[CopiedEvent]:
     """Yield events, adding each to a digest."""
     for event in events:
         digest.add(event)

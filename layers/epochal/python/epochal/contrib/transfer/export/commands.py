@@ -125,7 +125,7 @@ def export(
         raise click.UsageError("--from is a place in the feed, which tables and their exports do not have.")
     place = parse_place(start or "beginning", "--from")
     if codec:
-        inputs.named(codec, "--codec", "a codec")
+        inputs.load_named(codec, "--codec", "a codec")
     scope = ExportScope(
         source=" ".join((_source(store), *(("tables",) if tables else ()), *exports)),
         format=format_,
@@ -149,8 +149,8 @@ def export(
         "unreadable": counts.faults,
     }
     gone_words = f", {counts.gone:,} of them gone" if counts.gone else ""
-    named = f"{quantity(files, 'file')} of {folder}"
-    output.document(view, [f"{quantity(counts.rows)} in {named}{gone_words}"])
+    files_in_folder = f"{quantity(files, 'file')} of {folder}"
+    output.document(view, [f"{quantity(counts.rows)} in {files_in_folder}{gone_words}"])
     if counts.faults:
         raise Unsound(
             f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` says which and why"

@@ -51,10 +51,12 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
     if not place.is_dir():
         if not place.exists():
             raise InvalidInput("place", f"{place} does not exist")
-        named: dict[str, Format] = {f".{name}": name for name in FORMATS}
-        if not place.is_file() or place.suffix not in named:
-            raise InvalidInput("place", f"must be a folder, or a file with rows: {', '.join(named)}")
-        return named[place.suffix], [place.resolve()]
+        formats_by_suffix: dict[str, Format] = {f".{name}": name for name in FORMATS}
+        if not place.is_file() or place.suffix not in formats_by_suffix:
+            raise InvalidInput(
+                "place", f"must be a folder, or a file with rows: {', '.join(formats_by_suffix)}"
+            )
+        return formats_by_suffix[place.suffix], [place.resolve()]
     export = load_export(place)
     if export is not None and not export.complete:
         raise InvalidInput("place", "has an export that has not ended: run it again, and it goes on")

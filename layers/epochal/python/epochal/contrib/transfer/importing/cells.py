@@ -161,9 +161,9 @@ def _converted(text: str, schema: Schema) -> Any:
 def _rule(types: list[Schema]) -> str:
     """Describe in words which texts a cell of these types may hold."""
     rules = list[str]()
-    for each in types:
-        kind = each.get("type", "")
-        if choices := _choices(each):
+    for type_ in types:
+        kind = type_.get("type", "")
+        if choices := _choices(type_):
             rules.append("one of " + ", ".join(map(repr, choices)))
         elif kind in _CONVERSIONS:
             rules.append(_CONVERSIONS[kind][1])

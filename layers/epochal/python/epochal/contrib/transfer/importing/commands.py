@@ -404,12 +404,12 @@ def copy(
     tally = Tally()
     with output.progress("copying") as tell:
 
-        def counted(found: Iterable[StreamCopy]) -> Iterable[StreamCopy]:
-            for each in found:
-                tally.add(each)
+        def counted(copies: Iterable[StreamCopy]) -> Iterable[StreamCopy]:
+            for stream_copy in copies:
+                tally.add(stream_copy)
                 tell(f"{quantity(tally.streams, 'stream')}, {quantity(tally.copied)}")
-                if streams or not each.sound:
-                    yield each
+                if streams or not stream_copy.sound:
+                    yield stream_copy
 
         if streams:
             visit = copier.planned if dry_run else copier.copy
@@ -469,27 +469,28 @@ def _name_of_run(layout: str, table: str, categories: Iterable[str]) -> str:
     return ".".join(("copy", layout, table, *sorted(set(categories))))
 
 
-def _copied_view(each: StreamCopy) -> dict[str, Any]:
+def _copied_view(stream_copy: StreamCopy) -> dict[str, Any]:
     """Convert the result of a copied stream to a JSON object for output."""
-    more = {"digest": each.digest} if each.digest else {}
+    more = {"digest": stream_copy.digest} if stream_copy.digest else {}
     return {
-        "stream": each.stream,
-        "ending": each.ending,
-        "version": each.version,
-        "from": each.first,
-        "copied": each.copied,
-        "compared": each.events,
+        "stream": stream_copy.stream,
+        "ending": stream_copy.ending,
+        "version": stream_copy.version,
+        "from": stream_copy.first,
+        "copied": stream_copy.copied,
+        "compared": stream_copy.events,
         **more,
-        **({"why": each.why} if each.why else {}),
+        **({"why": stream_copy.why} if stream_copy.why else {}),
     }
 
 
-def _copied_line(each: StreamCopy) -> str:
+def _copied_line(stream_copy: StreamCopy) -> str:
     """Format the result of a copied stream as a line of text."""
-    if each.why:
-        return f"{each.stream}: {each.ending}: {each.why}"
-    pruned = f", from event {each.first} on: those before are pruned" if each.first else ""
-    return f"{each.stream}: {each.ending}, {quantity(each.copied)} copied, {each.events:,} compared{pruned}"
+    if stream_copy.why:
+        return f"{stream_copy.stream}: {stream_copy.ending}: {stream_copy.why}"
+    pruned = f", from event {stream_copy.first} on: those before are pruned" if stream_copy.first else ""
+    counts = f"{quantity(stream_copy.copied)} copied, {stream_copy.events:,} compared"
+    return f"{stream_copy.stream}: {stream_copy.ending}, {counts}{pruned}"
 
 
 def _print_copied(tally: Tally, *, dry_run: bool) -> None:

@@ -356,9 +356,9 @@ class StreamImporter:
         )
         self._under_way.append((held, stream, calls.submit(self.writer.write, batch)))
 
-    def _settle(self, left: int) -> None:
-        """Wait for results until at most `left` batches are in flight."""
-        while len(self._under_way) > left:
+    def _settle(self, remaining: int) -> None:
+        """Wait for results until at most `remaining` batches are in flight."""
+        while len(self._under_way) > remaining:
             self._receive()
 
     def _receive(self) -> None:

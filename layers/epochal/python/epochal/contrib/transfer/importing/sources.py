@@ -77,14 +77,14 @@ class HistorySource:
             {**own, **fields}, first=self.mapping.first, closed=closed, whole=complete, encoded=encoded
         )
         files = files_of(place) if self.free else [place]
-        parts = (self._rows(file, mapping, named=len(files) > 1) for file in files)
+        parts = (self._rows(file, mapping, with_name=len(files) > 1) for file in files)
         if complete:
             return chain.from_iterable(_with_columns(part, mapping.columns(fields), 1) for part in parts)
         return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
 
-    def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
+    def _rows(self, file: str, mapping: FieldMapping, *, with_name: bool) -> Iterator[Row]:
         """Yield a file's rows, converted to events; a given name of the file is part of each row's place."""
-        name = f"{Path(file).name} " if named else ""
+        name = f"{Path(file).name} " if with_name else ""
         for column in self.columns(file):
             if isinstance(column, Misfit):
                 yield replace(column, at=f"{name}{column.at}")
@@ -308,8 +308,8 @@ def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
 
 def _between(head: str) -> str:
     """Return the delimiter of a CSV file, from its first line."""
-    named = re.sub('"[^"]*("|$)', "", head)
-    return max(",;\t", key=named.count)
+    columns = re.sub('"[^"]*("|$)', "", head)
+    return max(",;\t", key=columns.count)
 
 
 CSV: Final = HistorySource(columns=records, free=True, whole=True, cells=True)
