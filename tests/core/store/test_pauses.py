@@ -10,8 +10,8 @@ import pytest
 
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem
 from epochal.deployment import Deployment
+from epochal.layout.giving_way import ROUND_TRIPS, pause_after
 from epochal.model.versions import Appended
-from epochal.pages.giving_way import ROUND_TRIPS, pause_after
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Done, Op, Pause, Put, Reply, Steps, Transact, Update
 from epochal.plan.values import number, text

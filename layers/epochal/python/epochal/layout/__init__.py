@@ -7,6 +7,7 @@ once           appends under an idempotency key
 decision_keys  decisions under an idempotency key
 key_records    the records of idempotency keys, as they are stored
 key_moments    the moment in a key that ends with a UUIDv7
+giving_way     pauses of writers that were refused
 port           what the feed, care and a deployment ask of a layout
 source         what the index asks of a layout
 changes        what happened to a stream, as the feed gets it

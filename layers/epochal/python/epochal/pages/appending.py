@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from epochal.layout.giving_way import pause_after
 from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.streams import Known, accepts
 from epochal.model.moments import Ticks
@@ -48,7 +49,6 @@ from epochal.pages.evidence import (
     is_pruned,
     was_applied,
 )
-from epochal.pages.giving_way import pause_after
 from epochal.pages.items import Page
 from epochal.pages.reading import load_head
 from epochal.pages.writes import ANYWHERE, Planned, place_of

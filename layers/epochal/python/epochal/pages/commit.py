@@ -30,6 +30,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Protocol
 
 from epochal.errors import TooLarge, Unavailable
+from epochal.layout.giving_way import pause_after
 from epochal.layout.streams import NEVER, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
@@ -38,7 +39,6 @@ from epochal.pages.attempts import Blocked, head_from, next_write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
-from epochal.pages.giving_way import pause_after
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
 from epochal.pages.writes import Planned, can_be_left, is_own, place_of, unchanged
