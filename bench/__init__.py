@@ -9,6 +9,7 @@
     indexing     the indexer's speed and price                         memory interpreter
     catching-up  reading an index, and its events, beside boto3        DynamoDB Local
     reacting     a group that handles a feed, beside boto3             DynamoDB Local
+    hot-stream   writers on one stream, in one process and in several   memory interpreter, simulated time
     tagging      write units and requests of tagged events             the library's arithmetic on its plans
     tag-races    tagged events under contention, and in bulk           DynamoDB Local
     imports      cold starts of the functions                          fresh processes

@@ -24,7 +24,7 @@ from itertools import count
 from math import ceil
 from typing import Final
 
-from epochal.store.backing_off import PAUSES
+from epochal.layout.giving_way import pause_after
 from epochal.store.driver import DEFAULT
 
 READ_SECONDS: Final = 0.004
@@ -121,8 +121,9 @@ def model(
                 wait = READ_SECONDS + DEFAULT.wait(writer.failures, luck.random())
             elif writer.known != head.version:
                 writer.refusals, writer.failures, writer.known = writer.refusals + 1, 0, None
-                pause = PAUSES.wait(writer.refusals - 1, luck.random()) if writer.refusals > 1 else 0.0
-                wait = phases / 2 + pause
+                pause = pause_after(writer.refusals)
+                times = 0.0 if pause is None else pause.least + (pause.most - pause.least) * luck.random()
+                wait = phases / 2 + phases * times
             else:
                 head.version, head.locked, wait = head.version + 1, now + phases, phases
                 took.append(now + phases - writer.begun)

@@ -21,7 +21,7 @@ def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing_however_sl
 
     assert within(subject, took)
     assert took.wasted < WASTED / 3, "who is refused twice gives way"
-    assert took.longest < 250 * request_seconds, "who has given way decides on what is there"
+    assert took.longest < 300 * request_seconds, "who has given way decides on what is there"
 
 
 @pytest.mark.parametrize("request_seconds", [QUICK, SLOW])

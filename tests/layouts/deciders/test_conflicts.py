@@ -25,6 +25,7 @@ from epochal.errors import (
 from epochal.model.events import Unfold
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Put, Update
+from epochal.store.driver import QUICKEST
 from tests.layouts.deciders.tally import (
     CODEC,
     STRATEGIES,
@@ -292,7 +293,7 @@ def test_who_is_refused_once_decides_again_at_once_and_then_after_pauses() -> No
     assert waited == []
 
     tallies.handle(S, decide=overtaken_by(store, "unoptimized", 6))
-    assert waited == [0.02, 0.04, 0.08, 0.16, 0.2]
+    assert waited == [times * QUICKEST for times in (32, 48, 32, 16, 16)]
 
 
 def test_a_full_page_that_stood_in_the_way_is_not_read_again() -> None:

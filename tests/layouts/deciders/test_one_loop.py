@@ -20,7 +20,7 @@ from epochal.deployment import Deployment
 from epochal.errors import Contended
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
-from epochal.store.driver import Driver
+from epochal.store.driver import QUICKEST, Driver
 from epochal.testing.stores import memory_deployment
 
 Answers: TypeAlias = Callable[[int], tuple[str, Sequence[int]]]
@@ -181,7 +181,7 @@ def test_who_is_overtaken_decides_on_what_is_there_and_pauses_from_the_second_ti
 
     assert it.decide(decide)[0] == "done"
     assert saw == [7, 8, 10, 13]
-    assert world.waited == [0.02, 0.04]
+    assert world.waited == [32 * QUICKEST, 48 * QUICKEST]
     assert it.decide(shown(0))[0] == "saw 63"
 
 

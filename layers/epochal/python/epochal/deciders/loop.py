@@ -8,7 +8,7 @@
      ├ stored     the decision is done
      ├ repeat     an earlier call with the idempotency key stored it: the call is answered like that one
      └ moved      the decision is made again on the newer state: the one that came with the refusal, without a second
-                  read (DESIGN §5.2); from the second time on after a pause, from the third on after a pause and a read
+                  read (DESIGN §5.2); from the second time on after a pause and a read
 
 A `DecisionSource` says what these steps are for one stream, for several streams, or for a query of tagged events. So
 every answer was decided on the latest state, at the moment of the append or of the read; the append of an earlier call
@@ -20,8 +20,8 @@ ended, so that they do not refuse each other. So refusals come from other proces
 
 After the first refusal the decision is made again at once, because the refusal returned the newest state. After the
 second, other writers are busy on the same stream, and a writer that continues without a pause costs each of them a
-refused write. From the third on, the pauses are so long that the returned state is old when they end: the state is read
-again after the pause, since otherwise the next append would only be refused again.
+refused write. The pauses are so long (`epochal.layout.giving_way`) that the returned state is old when they end, and
+the state is read again.
 """
 
 from __future__ import annotations

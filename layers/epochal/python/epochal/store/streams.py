@@ -235,11 +235,12 @@ class Streams:
         if expected is ANY or expected is STREAM_EXISTS:
             from epochal.store import any_version  # noqa: PLC0415  most writers expect a version
 
-            return any_version.append_in_turn(self, batch, expected, idempotency_key)
-        steps = self.layout.append(self.table, batch, expected, idempotency_key)
-        since = self.driver.clock()
-        outcome, capacity = self.driver.measured(steps)
-        outcome = complete(outcome, capacity, since=since, refused=refused)
+            outcome = any_version.append_in_turn(self, batch, expected, idempotency_key)
+        else:
+            steps = self.layout.append(self.table, batch, expected, idempotency_key)
+            since = self.driver.clock()
+            outcome, capacity = self.driver.measured(steps)
+            outcome = complete(outcome, capacity, since=since, refused=refused)
         if known or isinstance(outcome, Conflict):
             from epochal.store.refusals import note_outcomes  # noqa: PLC0415  as above
 
@@ -332,8 +333,8 @@ class Streams:
                 conflict, unless it is the current state.
             since: index from which on events are included: those that are missing in a state folded before.
             refused: conflict of an append on an earlier state. The head that came with the conflict is not read again,
-                so the state is that of the moment of the conflict; from the third refusal in a row on the head is read
-                after the wait.
+                so the state is that of the moment of the conflict; from the second refusal in a row on the head is read
+                after a wait.
             fetch: False leaves bodies that lie in the bucket as claims.
             events: False leaves out all events, where the version, the token or the unfolds are needed. The load then
                 reads one page alone, which costs less where pages are large.

@@ -35,14 +35,17 @@ from epochal.model.versions import (
     check_expected,
     meets,
 )
-from epochal.store.backing_off import PAUSES
 from epochal.store.context import block_of
+from epochal.store.driver import Patience
 from epochal.store.outcomes import append_error
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
+
+_PAUSES: Final = Patience(first=0.02, longest=0.2)
+"""Pauses before a decision is made again, as long as a few requests."""
 
 _AT_ONCE: Final = 1
 """Refusals after which a decision is made again without a pause."""
@@ -189,7 +192,7 @@ class HttpDeciders(Generic[C, S, E]):
                 break
             if attempt > _AT_ONCE:
                 api = self.streams.api
-                api.sleep(PAUSES.wait(attempt - _AT_ONCE, api.luck()))
+                api.sleep(_PAUSES.wait(attempt - _AT_ONCE, api.luck()))
             loaded = self._load(stream, loaded)
         raise Contended(stream, self.attempts)
 

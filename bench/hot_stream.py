@@ -1,0 +1,239 @@
+"""Writers on one stream, in a simulated schedule: what they cost each other, in one process and between processes.
+
+    python -m bench.hot_stream
+
+Each writer makes one append after another without a break, together 320. A request takes 20 ms of simulated time, a
+tenth more or less, and comes to pass in the middle. Writers of one process share a store and a cache; between processes
+each has its own. The units are exact, the rates are those of the schedule:
+
+    decider         loads the stream, and appends one event to the state that it has read
+    cached          the same on the state in the cache (`AllowStale`)
+    any version     appends without an expected version
+
+A rate is of all writers together, in appends a second. An append that is given up with `Contended`, after ten attempts,
+is missing in the events kept: of 32 processes that decide on one stream without a break, some give up.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from bench.contention import Place, Schedule
+from bench.report import Report
+from bench.workloads import CODEC, DECIDER, counting
+from epochal.deciders.cache import Cache
+from epochal.deciders.loading import AllowStale
+from epochal.deciders.on_streams import Deciders
+from epochal.errors import Contended
+from epochal.model.events import Event
+from epochal.plan.ops import Op, Reply
+from epochal.store.driver import Driver, Meter
+from epochal.testing.stores import memory_tables
+
+STREAM: Final = "Bench-1"
+WRITERS: Final = (8, 32)
+APPENDS: Final = 320
+REQUEST: Final = 0.02
+SEED: Final = 1
+
+Append = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What an append may take at most.
+
+    Attributes:
+        wasted: write units of refused appends.
+        requests: requests.
+        given_up: share of the appends that are given up.
+    """
+
+    wasted: float
+    requests: float
+    given_up: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """What writers append.
+
+    Attributes:
+        name: name of the row.
+        writer: makes the function that a writer calls for each append, from its stores and its process's cache.
+        within: bounds by number of writers, of one process.
+        between: bounds by number of writers, each in a process of its own.
+    """
+
+    name: str
+    writer: Callable[[Place, Cache], Append]
+    within: dict[int, Bound]
+    between: dict[int, Bound]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What writers took, for each append; the rate is of all together."""
+
+    kept: int
+    wasted: float
+    write: float
+    read: float
+    requests: float
+    rate: float
+    longest: float
+
+
+def _decider(place: Place, _: Cache) -> Append:
+    return partial(Deciders(streams=place.streams, decider=DECIDER, codec=CODEC).handle, STREAM, b"{}")
+
+
+def _cached(place: Place, cache: Cache) -> Append:
+    deciders = Deciders(streams=place.streams, decider=DECIDER, codec=CODEC, cache=cache)
+    return partial(deciders.handle, STREAM, b"{}", load=AllowStale())
+
+
+def _any_version(place: Place, _: Cache) -> Append:
+    return partial(place.streams.append, STREAM, [Event(type="Happened", data=b"{}")])
+
+
+SUBJECTS: Final = (
+    Subject(
+        name="decider",
+        writer=_decider,
+        within={8: Bound(wasted=0.05, requests=2.1), 32: Bound(wasted=0.05, requests=2.1)},
+        between={
+            8: Bound(wasted=1.5, requests=5, given_up=0.02),
+            32: Bound(wasted=3, requests=8, given_up=0.1),
+        },
+    ),
+    Subject(
+        name="cached",
+        writer=_cached,
+        within={8: Bound(wasted=0.05, requests=1.1), 32: Bound(wasted=0.05, requests=1.1)},
+        between={
+            8: Bound(wasted=0.5, requests=2.5, given_up=0.02),
+            32: Bound(wasted=2, requests=5, given_up=0.1),
+        },
+    ),
+    Subject(
+        name="any version",
+        writer=_any_version,
+        within={8: Bound(wasted=0.05, requests=1.1), 32: Bound(wasted=0.05, requests=1.2)},
+        between={8: Bound(wasted=2, requests=5), 32: Bound(wasted=4, requests=10)},
+    ),
+)
+
+
+def contend(subject: Subject, writers: int, *, processes: bool, seed: int = SEED) -> Taken:
+    """Let writers append until each has made its appends.
+
+    `processes`: whether each writer is in a process of its own.
+    """
+    dice, schedule, refused, meter = random.Random(seed), Schedule(), Meter(), Meter()
+    tables, took = memory_tables(), list[float]()
+
+    def place_of() -> Place:
+        """A new process over the tables."""
+
+        def carried(op: Op) -> Reply:
+            schedule.sleep(REQUEST / 2 * dice.uniform(0.9, 1.1))
+            reply = tables.execute(op)
+            schedule.sleep(REQUEST / 2 * dice.uniform(0.9, 1.1))
+            return reply
+
+        driver = Driver(
+            execute=counting(carried, refused),
+            meter=meter,
+            clock=lambda: schedule.now,
+            sleep=schedule.sleep,
+            luck=dice.random,
+        )
+        return Place(driver=driver, dice=dice, schedule=schedule)
+
+    def write(place: Place, cache: Cache) -> None:
+        append = subject.writer(place, cache)
+        for _ in range(APPENDS // writers):
+            began = schedule.now
+            with suppress(Contended):
+                append()
+            took.append(schedule.now - began)
+
+    shared = place_of(), Cache()
+    for _ in range(writers):
+        schedule.begin(partial(write, *((place_of(), Cache()) if processes else shared)))
+    schedule.run()
+    spent = meter.capacity
+    place = replace(shared[0], driver=Driver(execute=tables.execute, meter=Meter()))
+    return Taken(
+        kept=sum(1 for _ in place.streams.read(STREAM)),
+        wasted=refused.units.write / APPENDS,
+        write=spent.write / APPENDS,
+        read=spent.read / APPENDS,
+        requests=spent.requests / APPENDS,
+        rate=APPENDS / schedule.now,
+        longest=max(took),
+    )
+
+
+def bound_of(subject: Subject, writers: int, *, processes: bool) -> Bound:
+    """Bounds of a row."""
+    return (subject.between if processes else subject.within)[writers]
+
+
+def is_within(taken: Taken, bound: Bound) -> bool:
+    """Whether hardly anything was given up, and the bounds are kept."""
+    within = taken.wasted <= bound.wasted and taken.requests <= bound.requests
+    return within and (1 - bound.given_up) * APPENDS <= taken.kept <= APPENDS
+
+
+def main() -> None:
+    """Measure, print, fail beyond a bound."""
+    taken = {
+        (subject, writers, processes): contend(subject, writers, processes=processes)
+        for subject in SUBJECTS
+        for processes in (False, True)
+        for writers in WRITERS
+    }
+    Report(
+        title="One append to one stream that others append to, requests of 20 ms, simulated",
+        columns=[
+            "",
+            "events kept",
+            "wasted write units",
+            "write units",
+            "read units",
+            "requests",
+            "a second",
+            "longest",
+        ],
+        rows=[
+            (
+                f"{subject.name}: {writers} writers {'between processes' if processes else 'in one process'}",
+                f"{took.kept}",
+                f"{took.wasted:.2f}",
+                f"{took.write:.2f}",
+                f"{took.read:.2f}",
+                f"{took.requests:.2f}",
+                f"{took.rate:.1f}",
+                f"{took.longest:.2f} s",
+            )
+            for (subject, writers, processes), took in taken.items()
+        ],
+    ).print()
+    over = [
+        f"{subject.name}, {writers} writers{', between processes' * processes}"
+        for (subject, writers, processes), took in taken.items()
+        if not is_within(took, bound_of(subject, writers, processes=processes))
+    ]
+    if over:
+        raise SystemExit(f"events lost, or beyond a bound: {'; '.join(over)}")
+
+
+if __name__ == "__main__":
+    main()
