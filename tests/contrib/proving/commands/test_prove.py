@@ -20,7 +20,7 @@ from tests.support.terminal import Terminal
 
 @dataclass
 class Formation:
-    """CloudFormation with no stacks at all."""
+    """CloudFormation with no stacks at all, and Lambda with no functions."""
 
     url: str = "https://cloudformation.eu-west-1.amazonaws.com"
 
@@ -32,7 +32,7 @@ class Formation:
         return self
 
     def paginate(self, **_: str) -> list[dict[str, Any]]:
-        return [{"Stacks": []}]
+        return [{"Stacks": [], "Functions": []}]
 
 
 class Account(Terminal):
