@@ -75,8 +75,8 @@ def exact(members: int) -> Exact:
     for _ in range(EACH // AT_ONCE):
         _append(feed.streams)
         feed.index()
-    ((partition, *_),) = ((each.partition,) for each in feed.reader.partitions() if each.tail)
-    driver = replace(feed.reader.driver, meter=Meter())
+    ((partition, *_),) = ((each.partition,) for each in feed.feed.partitions() if each.tail)
+    driver = replace(feed.feed.driver, meter=Meter())
     handled = 0
 
     def handle(delivery: Any) -> None:
@@ -85,7 +85,7 @@ def exact(members: int) -> Exact:
 
     reaction = Reaction(name="members", handler=handle, members=members, parallel=1)
     reactors = [
-        Reactor(member=Member(reaction=reaction, reader=feed.reader.on(driver))) for _ in range(members)
+        Reactor(member=Member(reaction=reaction, reader=feed.feed.on(driver))) for _ in range(members)
     ]
     left = True
     while left:

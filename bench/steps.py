@@ -112,8 +112,8 @@ def in_a_process() -> tuple[Cost, Cost]:
 def _turn(feed: MemoryStore, driver: Driver, reaction: Reaction) -> Cost:
     feed.index()
     before = driver.meter.capacity
-    reader = replace(feed.reader, driver=driver)
-    for partition in feed.reader.partitions():
+    reader = replace(feed.feed, driver=driver)
+    for partition in feed.feed.partitions():
         if source_of(partition.partition) == "pages":
             Reactor(member=Member(reaction=reaction, reader=reader)).run(partition.partition, seconds=60)
     return _cost(before, driver.meter.capacity, ORDERS)

@@ -77,10 +77,10 @@ async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
     feed.index()
     loop, meter = asyncio.get_running_loop(), Meter()
     driver = replace(
-        feed.reader.driver, meter=meter, clock=loop.time, sleep=lambda seconds: wait(asyncio.sleep(seconds))
+        feed.feed.driver, meter=meter, clock=loop.time, sleep=lambda seconds: wait(asyncio.sleep(seconds))
     )
-    reader = feed.reader.on(driver)
-    ((partition, tail),) = ((each.partition, each.tail) for each in feed.reader.partitions() if each.tail)
+    reader = feed.feed.on(driver)
+    ((partition, tail),) = ((each.partition, each.tail) for each in feed.feed.partitions() if each.tail)
     late = list[float]()
 
     async def follow() -> None:

@@ -117,11 +117,9 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     setting = tables.taken()
     feed.index()
     tables.taken()
-    (partition,) = (
-        each.partition for each in feed.reader.partitions() if source_of(each.partition) == "pages"
-    )
+    (partition,) = (each.partition for each in feed.feed.partitions() if source_of(each.partition) == "pages")
     # Time stands still: a machine that is slow would have the reactor commit on its way.
-    reader = feed.reader.on(replace(feed.reader.driver, clock=lambda: 0.0))
+    reader = feed.feed.on(replace(feed.feed.driver, clock=lambda: 0.0))
     reactor = Reactor(member=Member(reaction=engine.reaction(), reader=reader))
     tables.taken()
     reactor.run(partition, seconds=60)

@@ -60,7 +60,7 @@ class Airport:
     def deployment(self) -> Deployment:
         """What the console is opened on."""
         settings = memory_settings(read_models_table=self.feed.read_models.table)
-        return Deployment(settings=settings, driver=self.feed.reader.driver, bucket=MemoryBucket())
+        return Deployment(settings=settings, driver=self.feed.feed.driver, bucket=MemoryBucket())
 
     @property
     def board(self) -> Reaction:
@@ -105,8 +105,8 @@ class Airport:
         return update
 
     def _react(self) -> None:
-        reactor = Reactor(member=Member(reaction=self.board, reader=self.feed.reader, now=self.clock))
-        for each in self.feed.reader.partitions():
+        reactor = Reactor(member=Member(reaction=self.board, reader=self.feed.feed, now=self.clock))
+        for each in self.feed.feed.partitions():
             reactor.run(each.partition, seconds=inf)
 
     def _depart(self, luck: random.Random) -> None:

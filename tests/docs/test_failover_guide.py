@@ -91,8 +91,8 @@ def indexed(feed: MemoryStore) -> list[str]:
     """Types of the events that the feed has, sorted."""
     return sorted(
         item.event.type
-        for tail in feed.reader.partitions()
-        for page in feed.reader.read(tail.partition, data=True)
+        for tail in feed.feed.partitions()
+        for page in feed.feed.read(tail.partition, data=True)
         for item in page.items
         if item.event
     )

@@ -462,7 +462,7 @@ def test_a_reaction_is_given_its_events() -> None:
     feed = MemoryStore()
     put(feed.cards)
     feed.index()
-    (page,) = feed.reader.read(ENTRY.base, data=True)
+    (page,) = feed.feed.read(ENTRY.base, data=True)
     assert [(each.stream, each.index, each.type) for each in page.items] == [
         ("Cart-1", 0, "a"),
         ("Cart-1", 1, "b"),

@@ -33,7 +33,7 @@ def feed_with_one_event() -> MemoryStore:
 
 
 def reader() -> FeedReader:
-    return feed_with_one_event().reader
+    return feed_with_one_event().feed
 
 
 def partition() -> int:

@@ -36,7 +36,7 @@ SECONDS = 0.3
 
 def test_a_browser_on_this_machine_gets_the_pages_and_their_style() -> None:
     feed = MemoryStore()
-    deployment = Deployment(settings=memory_settings(), driver=feed.reader.driver, bucket=MemoryBucket())
+    deployment = Deployment(settings=memory_settings(), driver=feed.feed.driver, bucket=MemoryBucket())
     serving = server(deployment, "epochal-test")
     assert serving.server_address[0] == "127.0.0.1"
     thread = threading.Thread(target=serving.serve_forever)

@@ -62,7 +62,7 @@ class World:
         self.states = memory_projection_states(self.feed.tables)
         self.states.save("Totals", "v1", [b"1"], events_processed=1, last_sortable_id=SORTABLE)
         self.feed.index()
-        self.reader: FeedReader = self.feed.reader
+        self.reader: FeedReader = self.feed.feed
         self.listings = TagListings(store=self.tagged)
         self.pages = TagPages(listings=self.listings)
 

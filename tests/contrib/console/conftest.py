@@ -18,7 +18,7 @@ def feed() -> MemoryStore:
 
 @pytest.fixture
 def opened(feed: MemoryStore) -> Deployment:
-    return Deployment(settings=memory_settings(), driver=feed.reader.driver, bucket=MemoryBucket())
+    return Deployment(settings=memory_settings(), driver=feed.feed.driver, bucket=MemoryBucket())
 
 
 @pytest.fixture

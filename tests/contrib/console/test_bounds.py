@@ -93,7 +93,7 @@ def spy() -> Spy:
 
 @pytest.fixture
 def client(filled: MemoryStore, opened: Deployment, spy: Spy) -> FlaskClient:
-    driver = filled.reader.driver
+    driver = filled.feed.driver
     deployment = replace(opened, driver=replace(driver, execute=spy.over(driver.execute)))
     return application(deployment, "epochal-test").test_client()
 

@@ -136,7 +136,7 @@ def test_the_feed_is_shown_from_its_end_and_from_any_checkpoint(
     feed: MemoryStore, browser: FlaskClient
 ) -> None:
     _filled(feed)
-    partition = next(each.partition for each in feed.reader.partitions() if each.partition >= 30_000)
+    partition = next(each.partition for each in feed.feed.partitions() if each.partition >= 30_000)
     latest = _page(browser, f"/feed?partition={partition}")
     assert latest.index(">59<") < latest.index(">58<")
     begun = _page(browser, f"/feed?partition={partition}&from=0@0&category=Cart")
@@ -193,7 +193,7 @@ def test_a_group_that_is_blocked_is_shown_until_when_and_why(feed: MemoryStore, 
     feed.react(pass_)
     feed.streams.append("Cart-1", [Event(type="Bad")])
     feed.index()
-    block(feed.driver, feed.settings.index_table, EVIL, "slow", feed.reader.partitions()[-1].partition)
+    block(feed.driver, feed.settings.index_table, EVIL, "slow", feed.feed.partitions()[-1].partition)
     page = html.unescape(_page(browser, "/reactions?group=slow"))
     assert f"blocked by {EVIL} at 0 since {LAST}" in page
     assert f"the next run is expected at {DUE}" in page

@@ -77,7 +77,7 @@ def _pressed(client: FlaskClient, act: str) -> tuple[int, str]:
 def _parked(feed: MemoryStore, failing: Reaction) -> dict[str, int]:
     parking = feed.parking(failing)
     return {
-        each.stream: each.index for at in feed.reader.partitions() for each in parking.streams(at.partition)
+        each.stream: each.index for at in feed.feed.partitions() for each in parking.streams(at.partition)
     }
 
 
@@ -129,7 +129,7 @@ def test_a_deployed_reaction_replays_in_its_function(
     assert "Cart-1 goes on" in _pressed(client, "replay")[1]
     ((name, payload),) = asked
     assert name == "epochal-prod-reaction-totals"
-    (at,) = {each.partition for each in feed.reader.partitions() if each.tail.offset}
+    (at,) = {each.partition for each in feed.feed.partitions() if each.tail.offset}
     assert payload == {"command": "replay", "partition": at, "stream": "Cart-1"}
 
 

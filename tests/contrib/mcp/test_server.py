@@ -291,7 +291,7 @@ def test_health_says_until_when_and_why_a_reaction_is_blocked_and_what_failed_la
     feed.react(board)
     feed.streams.append("Order-3", [Event(type="Placed")])
     agent = agent_of(feed)
-    block(feed.reader.driver, feed.reader.table, "Order-3", partition=30_000)
+    block(feed.feed.driver, feed.feed.table, "Order-3", partition=30_000)
     found = {each["partition"]: each for each in agent("health", groups=["board"])["partitions"]}
     (group,) = found[30_000]["groups"]
     assert group["blocked"] == [
@@ -316,9 +316,9 @@ def test_health_says_that_the_indexer_fails(feed: MemoryStore) -> None:
     found = {each["layout"]: each for each in agent_of(feed)("health")["partitions"]}
     assert found["pages"]["indexerFailure"] is None
     failure = record_failures(
-        feed.reader.table, {"pages": "MissingTable: streams"}, Ids.drawn(time.time_ns(), bytes)
+        feed.feed.table, {"pages": "MissingTable: streams"}, Ids.drawn(time.time_ns(), bytes)
     )
-    feed.reader.driver.run(failure)
+    feed.feed.driver.run(failure)
     found = {each["layout"]: each for each in agent_of(feed)("health")["partitions"]}
     assert found["pages"]["indexerFailure"].endswith("MissingTable: streams")
     assert found["tips"]["indexerFailure"] is None

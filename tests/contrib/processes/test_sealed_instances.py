@@ -196,15 +196,15 @@ class World:
         """All that is stored anywhere: items as they are, and what frames hold."""
         kinds = [spec.kind for spec in (*store_tables(), READ_MODELS)]
         texts = [repr(item) for kind in kinds for item in self.feed.tables.items(kind)]
-        streams = {entry.stream for entry in self.feed.reader.streams_by_name().streams}
+        streams = {entry.stream for entry in self.feed.feed.streams_by_name().streams}
         for stream in sorted(streams):
             state = self.feed.streams.load(stream, since=0)
             assert state is not None
             texts += [unfold.content.decode() for unfold in state.unfolds]
             texts += [f"{event.content!r} {event.meta!r}" for event in self.feed.streams.read(stream)]
         for half in self.process.reactions(self.feed.streams):
-            parking = Parking(reactor=Reactor(member=Member(reaction=half, reader=self.feed.reader)))
-            for place in self.feed.reader.partitions():
+            parking = Parking(reactor=Reactor(member=Member(reaction=half, reader=self.feed.feed)))
+            for place in self.feed.feed.partitions():
                 texts += [repr(parked) for parked in parking.streams(place.partition)]
         return "\n".join(texts)
 

@@ -189,9 +189,9 @@ class World:
         streams = self.feed.streams
         driver = replace(streams.driver, execute=self._execute)
         self.streams = replace(streams, driver=driver)
-        self.reader = replace(self.feed.reader, driver=driver)
+        self.reader = replace(self.feed.feed, driver=driver)
         self.partitions = [
-            each.partition for each in self.feed.reader.partitions() if source_of(each.partition) == "pages"
+            each.partition for each in self.feed.feed.partitions() if source_of(each.partition) == "pages"
         ]
 
     def _execute(self, op: Op) -> Reply:

@@ -20,7 +20,7 @@ def test_a_reader_in_order_has_the_events_of_one_append_in_its_order(partitions:
     ]
     feed.dcb.append(events)
     feed.index()
-    pages = feed.reader.ordered(within=60, once=once, now=lambda: time.time_ns() + 120 * 10**9)
+    pages = feed.feed.ordered(within=60, once=once, now=lambda: time.time_ns() + 120 * 10**9)
     types = [item.type for page in pages for item in page.items]
     assert types == sorted(types)
     assert len(types) == (20 if once else 40)

@@ -305,8 +305,8 @@ def test_the_feed_brings_what_is_shredded_in_its_place_with_all_that_was_not_sea
     feed.index()
     subjects.forget("ada")
     found: dict[str, list[tuple[str, object]]] = {}
-    for each in feed.reader.partitions():
-        for item in feed.reader.page(each.partition, data=True).items:
+    for each in feed.feed.partitions():
+        for item in feed.feed.page(each.partition, data=True).items:
             assert item.event is not None
             assert isinstance(item.event.data, bytes)
             found.setdefault(item.stream, []).append((item.event.type, subjects.unseal(item.event.data)))

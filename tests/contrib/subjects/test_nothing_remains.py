@@ -316,7 +316,7 @@ class World:
         logger.setLevel(logging.DEBUG)
         self.feed.react(greeting)
         reactor = Reactor(
-            member=Member(reaction=greeting, reader=self.feed.reader),
+            member=Member(reaction=greeting, reader=self.feed.feed),
             on_failed=lambda attempt: log_attempt(logger, greeting.handler_name, attempt),
         )
         parking = Parking(reactor=reactor)
@@ -366,7 +366,7 @@ class World:
         for sealed in (False, True):
             tables, objects = (RecordingTables() if sealed else self.tables), MemoryObjects()
             states = ProjectionStates(
-                driver=replace(self.feed.reader.driver, execute=tables.execute),
+                driver=replace(self.feed.feed.driver, execute=tables.execute),
                 table=PROJECTION_STATES.kind,
                 objects=objects,
                 inline_bytes=1_000,
@@ -416,8 +416,8 @@ class World:
     def export_and_copy(self) -> None:
         for format_ in FORMATS:
             scope = ExportScope(source="here", format=format_)
-            export = begin_feed(self.feed.reader, self.folder / "export" / format_, scope)
-            run_feed(export, lambda: self.feed.reader)
+            export = begin_feed(self.feed.feed, self.folder / "export" / format_, scope)
+            run_feed(export, lambda: self.feed.feed)
         other = RecordingTables()
         target = MemoryStore(tables=other)
         StreamCopier(source=StreamSource(self.feed.streams), target=target.tips).copy(STREAM)

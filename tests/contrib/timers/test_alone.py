@@ -106,7 +106,7 @@ def test_a_rebuild_tells_of_a_setting_whose_body_is_gone_and_arms_it_with_the_ot
     world.feed.index()
     kept = dict(bodies(world.streams))
     bodies(world.streams).clear()
-    done = rebuild(world.engine, world.feed.reader)
+    done = rebuild(world.engine, world.feed.feed)
     assert (done.armed, [each.partition(":")[0] for each in done.troubles]) == (3, ["Loan-1@1"])
     assert [each.place for each in world.items()] == [1, 0, 2]
     bodies(world.streams).update(kept)

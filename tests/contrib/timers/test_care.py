@@ -91,7 +91,7 @@ def test_the_table_is_made_anew_of_the_feed_with_what_is_pending_alone() -> None
     before = world.items()
     for each in before:
         world.tables.execute(Delete(table=TIMERS.kind, key=each.key))
-    done = rebuild(world.engine, world.feed.reader)
+    done = rebuild(world.engine, world.feed.feed)
     assert (done.settings, done.armed, done.troubles) == (10, 5, [])
     assert len(world.items()) == 5
     assert set(world.items()) <= set(before)
@@ -115,7 +115,7 @@ def test_a_stream_that_cannot_be_read_is_told_and_the_rebuild_goes_on() -> None:
             raise RequestNotApplied("throttled")
 
     world.fails = fail
-    done = rebuild(world.engine, world.feed.reader)
+    done = rebuild(world.engine, world.feed.feed)
     assert (done.settings, done.armed) == (3, 2)
     assert [each.partition(":")[0] for each in done.troubles] == ["Loan-1"]
 

@@ -59,13 +59,13 @@ def test_a_timer_of_a_copied_stream_fires_in_its_original_alone_and_its_firing_i
     assert copied.copy() == "unchanged"
     copied.world.advance(2 * DAY)
     assert copied.came() == (1, 1)
-    assert take_over(copied.world.engine, copied.world.feed.reader).armed == 0
+    assert take_over(copied.world.engine, copied.world.feed.feed).armed == 0
 
 
 def test_what_arms_all_anew_and_what_fires_beside_it_leave_a_copied_timer_alone(copied: Copied) -> None:
     world = copied.world
     world.feed.index()
-    assert rebuild(world.engine, world.feed.reader).armed == 1
+    assert rebuild(world.engine, world.feed.feed).armed == 1
     world.set("Loan-1", "fine", 2 * DAY, layout=copied.target)
     world.arm()
     world.advance(3 * DAY)
@@ -80,11 +80,11 @@ def test_a_copied_timer_that_is_taken_over_fires_when_it_was_due_with_what_it_ha
     (timer,) = timers_of(store).pending("Loan-1")
     assert timer.copied
     world.feed.index()
-    done = take_over(world.engine, world.feed.reader)
+    done = take_over(world.engine, world.feed.feed)
     assert (done.settings, done.armed, done.troubles) == (1, 1, [])
     (anew,) = timers_of(store).pending("Loan-1")
     assert (anew.name, anew.due, anew.events, anew.copied) == (timer.name, timer.due, timer.events, False)
-    assert take_over(world.engine, world.feed.reader).armed == 0, "again, it changes nothing"
+    assert take_over(world.engine, world.feed.feed).armed == 0, "again, it changes nothing"
     world.arm()
     world.advance(DAY - 1)
     assert copied.came() == (0, 0)
@@ -101,7 +101,7 @@ def test_only_what_is_pending_in_a_copy_is_taken_over(copied: Copied) -> None:
     assert copied.copy() == "copied"
     world.set("Loan-1", "fine", 2 * DAY, layout=copied.target)
     world.feed.index()
-    done = take_over(world.engine, world.feed.reader)
+    done = take_over(world.engine, world.feed.feed)
     assert (done.settings, done.armed) == (2, 0)
 
 
@@ -121,7 +121,7 @@ def test_a_take_over_that_others_overtake_sees_what_they_did(
         return appended(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(engine), "try_append", overtaken)
-    assert take_over(engine, world.feed.reader).armed == 0
+    assert take_over(engine, world.feed.feed).armed == 0
     assert timers_of(store).pending("Loan-1") == ()
 
 
@@ -130,7 +130,7 @@ def test_many_timers_of_one_copy_are_taken_over(copied: Copied) -> None:
         copied.world.set("Loan-1", f"timer-{number}", DAY, layout=copied.source)
     assert copied.copy() == "copied"
     copied.world.feed.index()
-    assert take_over(copied.world.engine, copied.world.feed.reader).armed == 61
+    assert take_over(copied.world.engine, copied.world.feed.feed).armed == 61
 
 
 def test_a_copy_of_a_copy_is_marked_once_and_a_copy_that_is_called_off_is(copied: Copied) -> None:
@@ -161,7 +161,7 @@ def test_a_timer_of_tags_that_is_imported_fires_once_it_is_taken_over() -> None:
     world.arm()
     world.advance(DAY)
     assert types(world) == [TIMER_SET]
-    assert take_over(world.engine, world.feed.reader).armed == 1
+    assert take_over(world.engine, world.feed.feed).armed == 1
     world.arm()
     world.advance(1)
     assert types(world)[2:] == ["Lapsed", TIMER_FIRED]

@@ -31,7 +31,7 @@ def test_events_of_one_append_to_several_tags_keep_their_order() -> None:
     tags = ["a:1", "a:1", "b:1", "b:1", "b:1", "a:1"]
     feed.tagged.append([numbered(number, tag) for number, tag in enumerate(tags)])
     feed.index()
-    page = feed.reader.page(PAGES)
+    page = feed.feed.page(PAGES)
     assert [(item.stream, item.type) for item in page.items] == [
         (f"$tag-{tag}", f"{number:03}") for number, tag in enumerate(tags)
     ]
@@ -41,7 +41,7 @@ def test_an_event_with_several_tags_comes_through_all_of_them_before_the_next() 
     feed = MemoryStore()
     feed.tagged.append([numbered(0, "a:1", "b:1"), numbered(1, "b:1"), numbered(2, "a:1", "c:1")])
     feed.index()
-    items = feed.reader.page(PAGES).items
+    items = feed.feed.page(PAGES).items
     assert [item.type for item in items] == ["000", "000", "001", "002", "002"]
 
 
@@ -49,7 +49,7 @@ def test_events_of_one_append_to_streams_and_tags_keep_their_order() -> None:
     feed = MemoryStore()
     feed.streams.append("Course-1", [numbered(0, "x:1"), numbered(1), numbered(2, "y:1"), numbered(3, "x:1")])
     feed.index()
-    items = feed.reader.page(PAGES).items
+    items = feed.feed.page(PAGES).items
     assert first_order(items) == ["000", "001", "002", "003"]
     assert [item.type for item in items] == sorted(item.type for item in items)
 
@@ -60,7 +60,7 @@ def test_a_reader_in_order_has_the_events_of_one_append_in_its_order(partitions:
     feed = MemoryStore(options={"pages_partitions": partitions})
     feed.tagged.append([numbered(number, f"t:{number % 7}", f"u:{number % 3}") for number in range(40)])
     feed.index()
-    pages = feed.reader.ordered(within=60, once=once, now=lambda: time.time_ns() + 120 * 10**9)
+    pages = feed.feed.ordered(within=60, once=once, now=lambda: time.time_ns() + 120 * 10**9)
     items = [item for page in pages for item in page.items]
     types = [item.type for item in items]
     assert types == sorted(types)
@@ -72,7 +72,7 @@ def test_the_newest_have_the_events_of_one_append_in_its_order_backward(partitio
     feed = MemoryStore(options={"pages_partitions": partitions})
     feed.tagged.append([numbered(number, f"t:{number % 7}", f"u:{number % 3}") for number in range(40)])
     feed.index()
-    types = [item.type for item in feed.reader.newest(100).items]
+    types = [item.type for item in feed.feed.newest(100).items]
     assert types == sorted(types, reverse=True)
 
 
@@ -88,7 +88,7 @@ def test_appends_of_any_tags_keep_their_orders_however_they_are_indexed(seed: in
         if rng.random() < 0.5:
             feed.index()
     feed.index()
-    items = feed.reader.page(PAGES, limit=10_000).items
+    items = feed.feed.page(PAGES, limit=10_000).items
     assert first_order(items) == [f"{each:03}" for each in range(number)]
     per_stream: dict[str, list[int]] = {}
     for item in items:

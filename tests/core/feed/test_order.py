@@ -17,8 +17,8 @@ def where(items: tuple[FeedItem, ...]) -> list[Where]:
 
 
 def of_pages(feed: MemoryStore) -> list[Where]:
-    found = (each.partition for each in feed.reader.partitions() if each.partition >= 30_000)
-    return [place for number in found for page in feed.reader.read(number) for place in where(page.items)]
+    found = (each.partition for each in feed.feed.partitions() if each.partition >= 30_000)
+    return [place for number in found for page in feed.feed.read(number) for place in where(page.items)]
 
 
 def test_what_is_indexed_together_comes_in_the_order_of_its_writes() -> None:
@@ -48,5 +48,5 @@ def test_events_are_read_in_that_order_too_however_often_a_stream_comes_in_an_en
     for number in range(6):
         feed.streams.append(f"Order-{number % 2}", [Event(type="Placed", data=str(number).encode())])
     feed.index()
-    page = feed.reader.page(30_000, start=BEGINNING, limit=limit, data=True)
+    page = feed.feed.page(30_000, start=BEGINNING, limit=limit, data=True)
     assert [item.event and item.event.data for item in page.items] == [b"0", b"1", b"2", b"3", b"4", b"5"]

@@ -101,9 +101,9 @@ def test_a_reader_that_has_come_to_a_position_has_seen_what_was_appended() -> No
     feed = MemoryStore()
     appended = feed.streams.append("Order-1", [Event(type="Placed")])
     feed.index()
-    position = feed.reader.wait_for("Order-1", appended.version)
+    position = feed.feed.wait_for("Order-1", appended.version)
     assert position is not None
-    seen = FeedPosition({each.partition: each.tail for each in feed.reader.partitions()})
+    seen = FeedPosition({each.partition: each.tail for each in feed.feed.partitions()})
     assert seen.covers(position)
     assert not FeedPosition().covers(position)
 
@@ -113,8 +113,8 @@ def test_an_append_to_tags_has_a_position_by_the_version_of_each() -> None:
     appended = feed.tagged.append([Event(type="Seen", data=b"{}", tags=("user:1", "page:2"))])
     feed.index()
     for tag, version in appended.versions.items():
-        assert feed.reader.wait_for(f"$tag-{tag}", version) is not None
-        assert feed.reader.wait_for(f"$tag-{tag}", version + 1, seconds=0.0) is None
+        assert feed.feed.wait_for(f"$tag-{tag}", version) is not None
+        assert feed.feed.wait_for(f"$tag-{tag}", version + 1, seconds=0.0) is None
 
 
 def test_a_layout_that_is_not_on_record_and_a_version_of_nothing_are_refused() -> None:

@@ -75,20 +75,20 @@ def test_what_is_not_of_its_kind_is_refused_by_name(
     ask: str, field: str, value: object, feed: MemoryStore
 ) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        ASKS[ask](feed.reader)(**{field: value})
+        ASKS[ask](feed.feed)(**{field: value})
     assert refusal.value.field == field
 
 
 @pytest.mark.parametrize("partitions", [[P], (P,), {P}, {P: 1}.keys()])
 def test_partitions_are_named_by_any_collection(partitions: Any, feed: MemoryStore) -> None:
-    pages = feed.reader.ordered(within=0, partitions=partitions)
+    pages = feed.feed.ordered(within=0, partitions=partitions)
     assert [item.stream for page in pages for item in page.items] == ["Flight-1"]
 
 
 def test_before_the_beginning_no_stream_is_listed(feed: MemoryStore) -> None:
-    page = feed.reader.streams(start=Checkpoint(0), direction="backward")
+    page = feed.feed.streams(start=Checkpoint(0), direction="backward")
     assert (page.streams, page.at_end) == ((), True)
-    assert feed.reader.streams(start=None, direction="backward").streams
+    assert feed.feed.streams(start=None, direction="backward").streams
 
 
 @pytest.mark.parametrize("ask", ["newest", "streams", "ordered"])
@@ -98,4 +98,4 @@ def test_so_are_categories_where_the_index_has_no_partition_yet(ask: str) -> Non
         more = {"categories": each} | ({"partitions": []} if ask == "ordered" else {})
         empty = {"before": {}} if ask == "newest" else {"start": {}} if ask == "streams" else {}
         with pytest.raises(InvalidInput, match="categories"):
-            ASKS[ask](feed.reader)(**more, **empty)
+            ASKS[ask](feed.feed)(**more, **empty)

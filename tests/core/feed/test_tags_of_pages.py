@@ -28,8 +28,8 @@ ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
 
 def items(feed: MemoryStore, **how: object) -> list[FeedItem]:
     feed.index()
-    partitions = [each.partition for each in feed.reader.partitions() if source_of(each.partition) == "pages"]
-    pages = [page for partition in partitions for page in feed.reader.read(partition, data=True, **how)]
+    partitions = [each.partition for each in feed.feed.partitions() if source_of(each.partition) == "pages"]
+    pages = [page for partition in partitions for page in feed.feed.read(partition, data=True, **how)]
     return [item for page in pages for item in page.items]
 
 
@@ -133,9 +133,9 @@ def test_a_tagged_event_whose_body_cannot_be_had_stops_itself_alone(
     shown = [("$tag-x:1", 0, None), ("$tag-x:1", 1, error), ("$tag-y:1", 0, error), ("$tag-x:1", 2, None)]
     found = [(item.stream, item.index, item.fault) for item in items(feed)]
     assert sorted(found, key=str) == sorted([*shown, ("Order-1", 0, None)], key=str)
-    ordered = [item for page in feed.reader.ordered(within=0) for item in page.items]
+    ordered = [item for page in feed.feed.ordered(within=0) for item in page.items]
     assert len(ordered) == len(found)
-    broken = next(each for each in feed.reader.events(30_000, "$tag-x:1", 1, 2))
+    broken = next(each for each in feed.feed.events(30_000, "$tag-x:1", 1, 2))
     assert (broken.type, broken.tags, broken.fault) == ("b", ("x:1", "y:1"), error)
     with pytest.raises(type(error)):
         items(feed, strict=True)

@@ -106,7 +106,7 @@ def test_a_removal_that_fails_parks_its_stream_and_is_called_again_when_it_is_re
     assert (failure.stream, failure.index, failure.attempts) == ("Cart-1", 2, 2)
     assert {("Cart-1", 0), ("Cart-1", 1), ("Cart-2", 0)} == set(seen)
     partition = next(
-        each.partition for each in feed.reader.partitions() if feed.parking(reaction_).streams(each.partition)
+        each.partition for each in feed.feed.partitions() if feed.parking(reaction_).streams(each.partition)
     )
     assert feed.parking(reaction_).replay(partition, "Cart-1", seconds=9).failure is not None
     fails.clear()
@@ -156,7 +156,7 @@ def test_what_went_while_a_stream_was_parked_is_called_when_it_is_replayed() -> 
     assert seen == []
     broken.clear()
     parking = feed.parking(failing)
-    partition = next(each.partition for each in feed.reader.partitions() if parking.streams(each.partition))
+    partition = next(each.partition for each in feed.feed.partitions() if parking.streams(each.partition))
     assert parking.replay(partition, "Cart-1", seconds=9).unparked
     assert seen == [
         ("Cart-1", 0),  # which is gone, and comes as that
@@ -172,7 +172,7 @@ def test_after_processes_have_died_removals_are_called_one_by_one_like_events() 
     fill(feed, "Cart-1", "c")
     feed.index()
     reactor = feed.parking(board(seen)).reactor
-    for each in feed.reader.partitions():
+    for each in feed.feed.partitions():
         reactor.run(each.partition, seconds=9, careful=True)
     assert [what for _, what in seen] == [0, 1, Removal("Cart-1", 1, "pruned", next=2), 2]
 
@@ -191,7 +191,7 @@ def test_a_run_that_is_over_before_a_removal_calls_it_in_the_next() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handling.Work, "handle", late)
-        for each in feed.reader.partitions():
+        for each in feed.feed.partitions():
             reactor = feed.parking(board(seen)).reactor
             reactor.run(each.partition, seconds=0.05)
     assert seen == [("Cart-1", 0)]

@@ -261,6 +261,6 @@ def test_a_dry_run_counts_what_a_selector_lets_through(feed: MemoryStore) -> Non
 
 def test_a_selector_is_a_readers_too(feed: MemoryStore) -> None:
     feed.index()
-    page = feed.reader.page(30_000, predicate=Selector(prefix="Cart-").takes)
+    page = feed.feed.page(30_000, predicate=Selector(prefix="Cart-").takes)
     assert [item.stream for item in page.items] == ["Cart-1"]
     assert Selector(prefix="x").takes(Span("y-1", 0, ("T",))) is False

@@ -142,7 +142,7 @@ def test_a_skip_that_keeps_failing_parks_its_stream_and_is_replayed() -> None:
 
 
 def ran_partition(feed: MemoryStore) -> int:
-    (partition,) = (each.partition for each in feed.reader.partitions() if each.tail)
+    (partition,) = (each.partition for each in feed.feed.partitions() if each.tail)
     return partition
 
 

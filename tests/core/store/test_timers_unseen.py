@@ -64,7 +64,7 @@ def test_the_versions_of_a_stream_count_its_timers_and_reads_of_all_show_them() 
     assert deciders.handle("Loan-17", 14, expected=AtVersion(1)).version == 2
     assert [event.type for event in feed.streams.read("Loan-17")] == [TIMER_SET, "Lent"]
     feed.index()
-    pages = [page for each in feed.reader.partitions() for page in feed.reader.read(each.partition)]
+    pages = [page for each in feed.feed.partitions() for page in feed.feed.read(each.partition)]
     assert [item.type for page in pages for item in page.items] == [TIMER_SET, "Lent"]
 
 
@@ -116,7 +116,7 @@ def test_a_stream_of_timers_alone_is_not_read_for_a_reaction_that_names_no_types
     called = list[Delivery]()
     everything = Reaction(name="all", handler=called.append)
     feed.react(everything)
-    spans = [span for each in feed.reader.partitions() for span in feed.reader.spans(each.partition).spans]
+    spans = [span for each in feed.feed.partitions() for span in feed.feed.spans(each.partition).spans]
     assert (called, [everything.wants(span) for span in spans]) == ([], [False])
 
 
@@ -125,5 +125,5 @@ def test_a_reset_counts_no_events_of_timers_for_a_reaction_that_is_given_none() 
     feed.streams.append("Loan-17", [TIMED, Event(type="Lent")])
     reaction = Reaction(name="all", handler=lambda _: None)
     feed.react(reaction)
-    resets = Groups(reader=feed.reader).reset(reaction, to="beginning", dry_run=True)
+    resets = Groups(reader=feed.feed).reset(reaction, to="beginning", dry_run=True)
     assert sum(each.again for each in resets) == 1

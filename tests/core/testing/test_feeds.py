@@ -49,7 +49,7 @@ def test_one_result_is_returned_for_each_partition_however_often_it_ran() -> Non
 
     feed.streams.append("Order-1", [Event(type="Placed")])
     runs = feed.react(copy)
-    assert len(runs) == len(feed.reader.partitions())
+    assert len(runs) == len(feed.feed.partitions())
     assert sum(run.events for run in runs) == 2
     assert [each.type for each in feed.streams.read("Copy-Order-2")] == ["Placed"]
 

@@ -67,7 +67,7 @@ class World:
 
     @property
     def reader(self) -> AsyncFeed:
-        return AsyncFeed(self.feed.reader.on(self._paused(self.feed.reader.driver)))
+        return AsyncFeed(self.feed.feed.on(self._paused(self.feed.feed.driver)))
 
     @property
     def models(self) -> AsyncReadModels:

@@ -115,8 +115,8 @@ def test_streams_of_tags_are_listed_where_their_category_is_asked_for() -> None:
     feed.streams.append("Order-1", [Event(type="Placed", data=b"{}")])
     feed.tagged.append([Event(type="Seen", data=b"{}", tags=("user:1",))])
     feed.index()
-    assert [each.stream for each in feed.reader.streams().streams] == ["Order-1"]
-    (tag,) = feed.reader.streams(categories=["$tag-user"]).streams
+    assert [each.stream for each in feed.feed.streams().streams] == ["Order-1"]
+    (tag,) = feed.feed.streams(categories=["$tag-user"]).streams
     assert (tag.stream, tag.category, tag.type, tag.partition) == ("$tag-user:1", "$tag-user", "Seen", 30_000)
 
 
@@ -130,9 +130,9 @@ def test_a_stream_that_was_deleted_is_still_listed_and_one_pruned_before_it_was_
     feed.streams.delete("Gone-1")
     feed.index()
     for direction in ("forward", "backward"):
-        found = feed.reader.streams(direction=direction).streams  # type: ignore[arg-type]
+        found = feed.feed.streams(direction=direction).streams  # type: ignore[arg-type]
         assert sorted(each.stream for each in found) == ["Gone-1", "Late-1"]
-    assert [each.stream for each in feed.reader.streams_by_name().streams] == ["Gone-1", "Late-1"]
+    assert [each.stream for each in feed.feed.streams_by_name().streams] == ["Gone-1", "Late-1"]
 
 
 def test_streams_that_are_pruned_are_listed_once_by_an_index_that_is_built_anew() -> None:
@@ -148,7 +148,7 @@ def test_streams_that_are_pruned_are_listed_once_by_an_index_that_is_built_anew(
         for name in names:
             feed.streams.append(name, [Event(type="Added", data=b"{}")])
     feed.index()
-    assert sorted(each.stream for each in feed.reader.streams(1_000).streams) == sorted(names)
+    assert sorted(each.stream for each in feed.feed.streams(1_000).streams) == sorted(names)
 
 
 @pytest.mark.slow

@@ -214,7 +214,7 @@ def test_the_newest_come_with_their_events_of_every_layout() -> None:
     feed.index()
     feed.tips.append("Order-1", [Event(type="Old", data=b"{}")])
     feed.index()
-    page = feed.reader.newest(10, data=True)
+    page = feed.feed.newest(10, data=True)
     assert [(each.stream, each.type) for each in page.items] == [
         ("Order-1", "Old"),
         ("$tag-user:1", "Seen"),
@@ -255,7 +255,7 @@ def spread(batches: int) -> tuple[MemoryStore, list[str]]:
 @pytest.mark.parametrize("batches", [1, 3, 20])
 def test_the_newest_of_one_run_of_the_indexer_come_newest_first(batches: int, data: bool) -> None:
     feed, names = spread(batches)
-    page = feed.reader.newest(10, data=data)
+    page = feed.feed.newest(10, data=data)
     assert [item.stream for item in page.items[:10]] == names[:10]
     assert all((item.event is not None) == data for item in page.items)
 
@@ -265,7 +265,7 @@ def test_pages_of_the_newest_of_several_partitions_have_every_event_once(data: b
     feed, names = spread(3)
     found, before = list[str](), None
     while True:
-        page = feed.reader.newest(7, before=before, data=data)
+        page = feed.feed.newest(7, before=before, data=data)
         of_page = [item.stream for item in page.items]
         assert of_page == sorted(of_page, reverse=True)
         found += of_page
@@ -282,7 +282,7 @@ def test_the_newest_of_several_layouts_come_in_the_order_of_their_events() -> No
         store = feed.tips if number % 2 else feed.streams
         store.append(name, [Event(type="Placed")])
     feed.index()
-    assert [item.stream for item in feed.reader.newest(5).items[:5]] == names[:-6:-1]
+    assert [item.stream for item in feed.feed.newest(5).items[:5]] == names[:-6:-1]
 
 
 @pytest.mark.parametrize("dated", ["2020-01-01T00:00:00Z", "2500-01-01T00:00:00Z"])
@@ -292,7 +292,7 @@ def test_events_dated_otherwise_than_their_append_do_not_hold_back_their_neighbo
     for number, name in enumerate(names):
         feed.streams.append(name, [Event(type="Placed", timestamp=None if number % 7 else dated)])
     feed.index()
-    items = feed.reader.newest(60).items
+    items = feed.feed.newest(60).items
     usual = [item.stream for item in items if int(item.stream[6:]) % 7]
     assert usual == [name for name in names[::-1] if int(name[6:]) % 7]
     for partition in {partition_of(name, 4, 30_000) for name in names}:
@@ -304,7 +304,7 @@ def test_the_newest_of_a_feed_with_removed_events_keep_their_place() -> None:
     feed, names = spread(1)
     for name in names[::5]:
         feed.streams.delete(name)
-    items = feed.reader.newest(60, data=True).items
+    items = feed.feed.newest(60, data=True).items
     kept = [item.stream for item in items if not item.gone]
     assert kept == [name for name in names if name not in names[::5]]
     assert {item.stream for item in items if item.gone} == {*names[::5]}
@@ -313,13 +313,13 @@ def test_the_newest_of_a_feed_with_removed_events_keep_their_place() -> None:
 def test_beyond_a_number_of_events_entries_go_by_their_own_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epochal.feed.newest.MOST_READ", 20)
     feed, names = spread(1)
-    page = feed.reader.newest(60)
+    page = feed.feed.newest(60)
     assert sorted(item.stream for item in page.items) == sorted(names)
 
 
 def test_a_reader_without_stores_has_the_newest_of_every_partition() -> None:
     feed, names = spread(3)
-    reader = replace(feed.reader, histories=())
+    reader = replace(feed.feed, histories=())
     found, before = list[str](), None
     while before is None or any(before.values()):
         page = reader.newest(10, before=before)

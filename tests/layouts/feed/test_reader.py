@@ -581,7 +581,7 @@ def test_a_page_with_a_limit_counts_removals_also_where_it_ends_by_its_room(limi
     for name in names:
         feed.streams.append(name, [Event(type="Opened"), Event(type="Paid")])
     feed.index()
-    tails = {each.partition: each.tail for each in feed.reader.partitions()}
+    tails = {each.partition: each.tail for each in feed.feed.partitions()}
     for name in names:
         feed.streams.prune(name, 1)
         feed.index()
@@ -589,7 +589,7 @@ def test_a_page_with_a_limit_counts_removals_also_where_it_ends_by_its_room(limi
     counts = list[tuple[int, int]]()
     for partition, tail in tails.items():
         whole, page = (
-            feed.reader.page_within(room, partition, start=tail, removals=True, limit=most)
+            feed.feed.page_within(room, partition, start=tail, removals=True, limit=most)
             for most in (1_000, limit)
         )
         assert all(item.removal is not None for item in whole.items)
@@ -605,11 +605,11 @@ def test_backward_pages_have_events_and_removals_in_the_reverse_of_their_order(l
         feed.streams.append("Cart-1", [Event(type=f"Opened{number}"), Event(type=f"Paid{number}")])
         feed.streams.prune("Cart-1", 2 * number + 1)
     feed.index()  # all of it in one entry
-    (partition,) = (each.partition for each in feed.reader.partitions() if each.tail)
-    forward = feed.reader.page(partition, removals=True).items
+    (partition,) = (each.partition for each in feed.feed.partitions() if each.tail)
+    forward = feed.feed.page(partition, removals=True).items
     backward, at = list[FeedItem](), None
     while at is None or int(at):
-        page = feed.reader.page(partition, start=at, direction="backward", removals=True, limit=limit)
+        page = feed.feed.page(partition, start=at, direction="backward", removals=True, limit=limit)
         backward += page.items
         at = page.next
     assert len(forward) == 9

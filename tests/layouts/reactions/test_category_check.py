@@ -51,7 +51,7 @@ def logged(match: str) -> Iterator[list[str]]:
 
 
 def left(feed: MemoryStore, asked: Reaction) -> tuple[str, ...]:
-    return tuple(" ".join(name) for name in unmet_filters(Member(reaction=asked, reader=feed.reader)))
+    return tuple(" ".join(name) for name in unmet_filters(Member(reaction=asked, reader=feed.feed)))
 
 
 def test_a_misspelt_category_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
@@ -84,7 +84,7 @@ def test_whoever_asks_for_everything_and_whoever_gets_what_he_asks_for_stores_no
     feed = filled()
     for asked in (board("Flight", types=["Scheduled"]), reaction(name="all")(lambda _: None)):
         feed.react(asked)
-        held = feed.reader.driver.run(load(feed.reader.table, group_stream(0, asked.name)))
+        held = feed.feed.driver.run(load(feed.feed.table, group_stream(0, asked.name)))
         assert held.state is not None
         assert (held.state.unmet, held.state.unmet_types) == ((), ())
 

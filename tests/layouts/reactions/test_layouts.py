@@ -67,7 +67,7 @@ def test_a_parked_stream_of_any_layout_is_replayed_to_its_end() -> None:
 
     feed.react(strict)
     parking = feed.parking(strict)
-    waiting = [each for tail in feed.reader.partitions() for each in parking.streams(tail.partition)]
+    waiting = [each for tail in feed.feed.partitions() for each in parking.streams(tail.partition)]
     assert {each.stream for each in waiting} >= {"Order-1", "user-account-7", "course:a"}
     feed.aggregates.append(
         aggregate_id("user-account", "7"),

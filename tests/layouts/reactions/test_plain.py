@@ -201,7 +201,7 @@ def test_a_predicate_that_would_have_to_be_awaited_is_not_taken_for_true() -> No
     feed.index()
     for predicate in (waits, coroutine_of):
         with pytest.raises(InvalidInput, match="predicate: must be a plain function"):
-            list(feed.reader.read(0, predicate=predicate))  # type: ignore[arg-type]
+            list(feed.feed.read(0, predicate=predicate))  # type: ignore[arg-type]
 
 
 def coroutine_of(*_: object) -> Any:

@@ -392,5 +392,5 @@ def test_what_an_event_with_an_id_caused_is_below_it_whether_it_is_named_by_that
     memory.index()
 
     for wanted in ("c", id_of(0), f"{S}@0"):
-        (root,) = tree(conversation(memory.reader, wanted, 10))
+        (root,) = tree(conversation(memory.feed, wanted, 10))
         assert (root.event.type, [each.event.type for each in root.caused]) == ("Paid", ["Sent", "Sent"])

@@ -42,16 +42,16 @@ class World:
         if isinstance(op, Scan):
             self.scans += 1
             op = replace(op, limit=self.at_once)
-        return self.feed.reader.driver.execute(op)
+        return self.feed.feed.driver.execute(op)
 
     def source(self, name: str) -> Source:
         return next(each for each in self.feed._indexer.sources if each.name == name)  # noqa: SLF001
 
     def compare(self, name: str = "pages") -> HeadComparison:
-        driver = replace(self.feed.reader.driver, execute=self.execute)
+        driver = replace(self.feed.feed.driver, execute=self.execute)
         assert isinstance(driver, Driver)
-        mender = Mender(driver=driver, index_table=self.feed.reader.table)
-        return compare_heads(mender, self.source(name), driver.run(read_series(self.feed.reader.table)))
+        mender = Mender(driver=driver, index_table=self.feed.feed.table)
+        return compare_heads(mender, self.source(name), driver.run(read_series(self.feed.feed.table)))
 
     def append(self, stream: str, count: int = 1) -> None:
         self.feed.streams.append(stream, [Event(type="Noted")] * count)

@@ -64,8 +64,8 @@ class World:
     def removals(self) -> list[Removal]:
         self.feed.index()
         pages = (
-            self.feed.reader.page(each.partition, start=BEGINNING, removals=True)
-            for each in self.feed.reader.partitions()
+            self.feed.feed.page(each.partition, start=BEGINNING, removals=True)
+            for each in self.feed.feed.partitions()
         )
         return [item.removal for page in pages for item in page.items if item.removal is not None]
 

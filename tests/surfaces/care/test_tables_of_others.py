@@ -75,7 +75,7 @@ USES: dict[str, Callable[[Driver, str], Any]] = {
     "streams": lambda driver, table: replace(MemoryStore().streams, driver=driver, table=table).append(
         "Cart-2", [Event(type="E")]
     ),
-    "index": lambda driver, table: replace(MemoryStore().reader, driver=driver, table=table).partitions(),
+    "index": lambda driver, table: replace(MemoryStore().feed, driver=driver, table=table).partitions(),
     "read-models": lambda driver, table: replace(MemoryStore().read_models, driver=driver, table=table).live(
         "seen"
     ),

@@ -295,7 +295,7 @@ def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Term
     feed.dcb.append([Event(type="Subscribed", data=b"{}", tags=("course:1", "plain"))])
     feed.index()
 
-    store = replace(terminal.store, feed=feed.reader)
+    store = replace(terminal.store, feed=feed.feed)
     shown = CliRunner().invoke(epochal, ["stats", "--count", "--json"], obj=lambda: store)
     assert json.loads(shown.stdout)["categories"] == {
         "course": {"streams": 2, "events": 2},

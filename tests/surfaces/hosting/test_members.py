@@ -243,7 +243,7 @@ def test_a_feed_in_memory_runs_every_member_and_says_what_all_of_them_have_done(
     assert {failure.stream for each in runs for failure in each.parked} == {"A-1", "A-2", "A-3"}
     assert all(each.at_tail for each in runs)
     assert {each.partition: each.checkpoint for each in feed.groups.standing("board")} == {
-        each.partition: each.tail for each in feed.reader.partitions()
+        each.partition: each.tail for each in feed.feed.partitions()
     }
     assert len(runs) == len(feed.groups.standing("board"))
     feed.groups.pause("board")

@@ -308,7 +308,7 @@ def react(tables: Tables) -> None:
         feed.index()
     member = Member(
         reaction=Reaction(name="board", handler=refusing, attempts=1),
-        reader=feed.reader.on(tables.driver),
+        reader=feed.feed.on(tables.driver),
     )
     parking = Parking(reactor=Reactor(member=member))
     told = {"tips": "Flight-1", "journal": str(ORDER), "dcb": "order:1", "pages": "Cart-1"}

@@ -30,7 +30,7 @@ def copier_of(feed: MemoryStore, target: Streams, **more: object) -> FeedCopier:
     source = StreamSource(feed.tips)
     return FeedCopier(
         copier=StreamCopier(source=source, target=target),
-        feed=feed.reader,
+        feed=feed.feed,
         name="copy",
         **more,  # type: ignore[arg-type]
     )
@@ -64,8 +64,8 @@ def test_every_stream_of_the_sources_layout_is_copied(feed: MemoryStore) -> None
 def test_streams_are_copied_to_another_layout_of_the_same_deployment(feed: MemoryStore) -> None:
     assert all(each.sound for each in copier_of(feed, feed.streams).copy())
     feed.index()
-    partitions = {each.partition for each in feed.reader.partitions()}
-    shown = [item.stream for p in partitions for item in feed.reader.page(p).items]
+    partitions = {each.partition for each in feed.feed.partitions()}
+    shown = [item.stream for p in partitions for item in feed.feed.page(p).items]
     assert sorted(shown) == sorted(2 * 2 * ["Cart-1", "Cart-2", "Order-1"] + ["Other-1"])
 
 
@@ -164,14 +164,12 @@ def test_a_pruned_stream_is_in_the_feed_of_its_copy_from_its_first_event_on(feed
     feed.tips.prune("Cart-1", 3)
     list(copier_of(feed, feed.streams, categories=["Cart"]).copy())
     feed.index()
-    (partition,) = {
-        each.partition for each in feed.reader.partitions() if source_of(each.partition) == "pages"
-    }
-    shown = [(item.stream, item.index) for item in feed.reader.page(partition).items]
+    (partition,) = {each.partition for each in feed.feed.partitions() if source_of(each.partition) == "pages"}
+    shown = [(item.stream, item.index) for item in feed.feed.page(partition).items]
     assert [each for each in shown if each[0] == "Cart-1"] == [("Cart-1", 3)]
     feed.streams.append("Cart-1", [Event(type="Next")])
     feed.index()
-    assert feed.reader.page(partition).items[-1][:2] == ("Cart-1", 4)
+    assert feed.feed.page(partition).items[-1][:2] == ("Cart-1", 4)
 
 
 def test_more_than_can_be_kept_in_mind_end_the_run(
@@ -205,7 +203,7 @@ def test_events_of_tags_are_copied_with_their_homes_and_those_without_are_named(
     feed.streams.append("Student-1", [Event(type="Enrolled", tags=("course:1",))])
     feed.index()
     copier = FeedCopier(
-        copier=StreamCopier(source=StreamSource(feed.streams), target=target), feed=feed.reader, name="copy"
+        copier=StreamCopier(source=StreamSource(feed.streams), target=target), feed=feed.feed, name="copy"
     )
     assert [(each.stream, each.ending) for each in copier.planned()] == [("Student-1", "copied")]
     assert [(each.stream, each.ending) for each in copier.copy()] == [("Student-1", "copied")]

@@ -71,8 +71,8 @@ def _filled(seed: int, appends: int) -> MemoryStore:
 def exported(
     feed: MemoryStore, folder: Path, *, file_rows: int = 20, start: Any = "beginning", **of: Any
 ) -> ExportCounts:
-    export = begin_feed(feed.reader, folder, ExportScope(source="here", **of), start)
-    return run_feed(export, lambda: feed.reader, file_rows=file_rows)
+    export = begin_feed(feed.feed, folder, ExportScope(source="here", **of), start)
+    return run_feed(export, lambda: feed.feed, file_rows=file_rows)
 
 
 def rows_in(folder: Path, format_: Format = "parquet") -> list[dict[str, Any]]:
@@ -109,8 +109,8 @@ def expected(feed: MemoryStore) -> list[dict[str, Any]]:
     """What the feed has, by a reader of its own."""
     return [
         as_json(row_of(item.event)) | {"position": None, "partition": None}
-        for at in feed.reader.partitions()
-        for page in feed.reader.read(at.partition, data=True, once=True)
+        for at in feed.feed.partitions()
+        for page in feed.feed.read(at.partition, data=True, once=True)
         for item in page.items
         if item.event is not None
     ]
@@ -141,7 +141,7 @@ def test_a_row_says_where_in_the_feed_its_event_is(tmp_path: Path) -> None:
     for row in (rows[0], rows[50], rows[-1]):
         behind = [
             (item.stream, item.index)
-            for page in feed.reader.read(row["partition"], start=Checkpoint(row["position"]))
+            for page in feed.feed.read(row["partition"], start=Checkpoint(row["position"]))
             for item in page.items
         ]
         places = [(each["stream"], each["index"]) for each in rows if each["position"] > row["position"]]
@@ -154,19 +154,19 @@ def test_a_row_says_where_in_the_feed_its_event_is(tmp_path: Path) -> None:
 def test_what_is_appended_meanwhile_is_not_part_of_an_export(tmp_path: Path) -> None:
     feed = filled()
     before = expected(feed)
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
     feed.streams.append("Cart-1", [Event(type="late")])
     feed.index()
-    run_feed(export, lambda: feed.reader, file_rows=10)
+    run_feed(export, lambda: feed.feed, file_rows=10)
     assert bare(rows_in(tmp_path / "out")) == before
 
 
 def test_a_category_whose_next_event_lies_behind_the_end_has_none_of_it(tmp_path: Path) -> None:
     feed = filled()
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here", categories=("Late",)))
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here", categories=("Late",)))
     feed.streams.append("Late-1", [Event(type="late")])
     feed.index()
-    assert run_feed(export, lambda: feed.reader) == ExportCounts()
+    assert run_feed(export, lambda: feed.feed) == ExportCounts()
     assert rows_in(tmp_path / "out") == []
     assert pq.read_schema(tmp_path / "out" / "none.parquet").equals(arrow_schema(), check_metadata=False)
 
@@ -195,7 +195,7 @@ def test_events_of_a_time_are_exported_and_the_others_counted(tmp_path: Path) ->
 def test_an_export_may_begin_where_another_has_ended(tmp_path: Path) -> None:
     feed = filled()
     exported(feed, tmp_path / "one")
-    (tail,) = [at.tail for at in feed.reader.partitions() if at.tail]
+    (tail,) = [at.tail for at in feed.feed.partitions() if at.tail]
     feed.streams.append("Cart-1", [Event(type="later")])
     feed.index()
     exported(feed, tmp_path / "two", start=tail)
@@ -281,9 +281,9 @@ def test_a_run_whose_requests_fail_is_gone_on_with(tmp_path: Path) -> None:
                 raise Killed
             return feed.tables.execute(op)
 
-        reader = feed.reader.on(replace(feed.reader.driver, execute=execute))
+        reader = feed.feed.on(replace(feed.feed.driver, execute=execute))
         try:
-            export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+            export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
             run_feed(export, lambda: reader, file_rows=5)  # noqa: B023
             break
         except Killed:
@@ -388,20 +388,20 @@ def test_a_complete_export_of_which_a_part_was_removed_is_not_taken_for_whole(
 
 def test_two_runs_do_not_write_one_range(tmp_path: Path) -> None:
     feed = filled()
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
     (range_, *_) = export.ranges
-    writing = runs.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
+    writing = runs.write_range(export, range_, lambda: FeedOrigin(feed.feed), 10)
     next(writing)
     with pytest.raises(InvalidInput, match="folder: is being written by another export"):
-        run_feed(export, lambda: feed.reader)
+        run_feed(export, lambda: feed.feed)
     writing.close()
-    run_feed(export, lambda: feed.reader)
+    run_feed(export, lambda: feed.feed)
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
 def opened() -> FeedReader:
     """A feed that every process makes alike."""
-    return filled(appends=20).reader
+    return filled(appends=20).feed
 
 
 @pytest.mark.slow
@@ -464,7 +464,7 @@ def test_the_wanted_is_refused_by_its_field(tmp_path: Path) -> None:
 
 def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
     feed = filled()
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
     assert parts.load_export(tmp_path / "out") == export
     assert isinstance(export, EventExport)
     assert all(isinstance(each, FeedRange) for each in export.ranges)
@@ -476,9 +476,9 @@ def test_a_feed_of_one_epoch_is_read_in_ranges_and_no_row_is_lost(
 ) -> None:
     monkeypatch.setattr(origins, "ENTRIES", 2)
     feed = filled()
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
     assert len(export.ranges) > 3
-    run_feed(export, lambda: feed.reader, file_rows=7)
+    run_feed(export, lambda: feed.feed, file_rows=7)
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
@@ -498,9 +498,9 @@ def test_what_is_said_of_an_export_and_was_changed_is_noticed(
 ) -> None:
     feed = filled()
     folder = tmp_path / "out"
-    export = begin_feed(feed.reader, folder, ExportScope(source="here"))
+    export = begin_feed(feed.feed, folder, ExportScope(source="here"))
     (range_, *_) = export.ranges
-    writing = runs.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
+    writing = runs.write_range(export, range_, lambda: FeedOrigin(feed.feed), 10)
     next(writing)
     writing.close()
     path = folder / "_export" / "export.json" if name == "export.json" else export.note(*range_[:2])
@@ -532,25 +532,25 @@ def test_two_exports_that_begin_at_once_are_one(tmp_path: Path, monkeypatch: pyt
         if not asked:
             asked.append(export)
             with pytest.raises(InvalidInput, match="is being written by another export"):
-                begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+                begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
         keep(export)
 
     monkeypatch.setattr(parts, "save_export", keeping)
-    begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
-    assert begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here")) == asked[0]
+    begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
+    assert begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here")) == asked[0]
 
 
 def test_a_second_run_is_refused_before_it_takes_a_range_of_the_first(tmp_path: Path) -> None:
     feed = filled()
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
     refused = list[str]()
 
     def told(_: ExportCounts) -> None:
         with pytest.raises(InvalidInput, match="is being written by another export") as second:
-            run_feed(export, lambda: feed.reader)
+            run_feed(export, lambda: feed.feed)
         refused.append(second.value.field)
 
-    run_feed(export, lambda: feed.reader, report=told)
+    run_feed(export, lambda: feed.feed, report=told)
     assert refused
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
@@ -592,7 +592,7 @@ def test_a_stream_whose_events_lie_all_over_a_feed_is_read_once(tmp_path: Path) 
         asked.append(getattr(op, "table", ""))
         return feed.tables.execute(op)
 
-    reader = feed.reader.on(replace(feed.reader.driver, execute=execute))
+    reader = feed.feed.on(replace(feed.feed.driver, execute=execute))
     run_feed(begin_feed(reader, tmp_path / "out", ExportScope(source="here")), lambda: reader)
     assert asked.count("streams") < 4 * 20
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
@@ -607,10 +607,8 @@ def test_notes_are_not_read_again_after_each_part(tmp_path: Path, monkeypatch: p
         return load(export, left)
 
     monkeypatch.setattr(EventExport, "_part", counted)
-    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
-    counts = run_feed(
-        export, lambda: feed.reader, file_rows=1, report=lambda counts: heard.append(counts.rows)
-    )
+    export = begin_feed(feed.feed, tmp_path / "out", ExportScope(source="here"))
+    counts = run_feed(export, lambda: feed.feed, file_rows=1, report=lambda counts: heard.append(counts.rows))
     assert heard == sorted(heard)
     assert heard[-1] == counts.rows
     assert len(heard) > 20

@@ -100,11 +100,11 @@ def test_pages_with_tags_are_exported_likewise(tmp_path: Path, seed: int) -> Non
     feed = filled(seed)
     of_the_feed(feed, tmp_path / "feed")
     sources = tuple(each for each in feed._deployment.sources if each.name == "pages")  # noqa: SLF001
-    counts = exported(lambda: (feed.reader, sources), tmp_path / "tables")
+    counts = exported(lambda: (feed.feed, sources), tmp_path / "tables")
     assert bare(tmp_path / "tables") == bare(tmp_path / "feed")
     assert counts.again > 0
     of_the_feed(feed, tmp_path / "orders", categories=("Order",))
-    exported(lambda: (feed.reader, sources), tmp_path / "some", categories=("Order",))
+    exported(lambda: (feed.feed, sources), tmp_path / "some", categories=("Order",))
     assert bare(tmp_path / "some") == bare(tmp_path / "orders") != []
 
 
@@ -170,7 +170,7 @@ def test_a_stream_of_many_items_is_read_as_one(tmp_path: Path) -> None:
         asked.append(op)
         return feed.tables.execute(op)
 
-    reader = replace(feed.reader, driver=replace(feed.reader.driver, execute=counted))
+    reader = replace(feed.feed, driver=replace(feed.feed.driver, execute=counted))
     reader = replace(reader, histories=tuple(each.on(reader.driver) for each in reader.histories))
     sources = tuple(each for each in feed._deployment.sources if each.name == "pages")  # noqa: SLF001
     assert exported(lambda: (reader, sources), tmp_path / "out").rows == 30

@@ -40,7 +40,7 @@ def feed() -> MemoryStore:
 
 
 def export(feed: MemoryStore, folder: Path, format_: Format = "parquet") -> Path:
-    run_feed(begin_feed(feed.reader, folder, ExportScope(source="here", format=format_)), lambda: feed.reader)
+    run_feed(begin_feed(feed.feed, folder, ExportScope(source="here", format=format_)), lambda: feed.feed)
     return folder
 
 
@@ -153,7 +153,7 @@ def test_variables_of_the_program_are_no_tables(
 
 
 def test_a_place_without_rows_or_of_a_half_export_is_refused(tmp_path: Path, feed: MemoryStore) -> None:
-    begin_feed(feed.reader, tmp_path / "half", ExportScope(source="here"))
+    begin_feed(feed.feed, tmp_path / "half", ExportScope(source="here"))
     (tmp_path / "none").mkdir()
     (tmp_path / "a.txt").write_text("a")
     folder = export(feed, tmp_path / "two")

@@ -59,7 +59,7 @@ def feed() -> MemoryStore:
 
 
 def exported(feed: MemoryStore, folder: Path, **of: Any) -> Path:
-    run_feed(begin_feed(feed.reader, folder, ExportScope(source="here", **of)), lambda: feed.reader)
+    run_feed(begin_feed(feed.feed, folder, ExportScope(source="here", **of)), lambda: feed.feed)
     return folder
 
 

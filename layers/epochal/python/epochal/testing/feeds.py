@@ -50,7 +50,11 @@ def _all_tables() -> MemoryTables:
 
 @dataclass
 class MemoryStore:
-    """Stores of every layout in memory, and the feed over them.
+    """A whole deployment in memory: streams, tagged events, the feed, reactions, read models, timers and a clock.
+
+    `streams`, `tagged`, `read_models`, `feed` and `groups` are what `open_streams`, `open_tagged_events`,
+    `open_read_models` and `open_feed` open, and the groups of reactions, all of one deployment. `tips`, `aggregates`
+    and `dcb` are the stores of other layouts. `react` runs reactions and processes, and `advance` lets time pass.
 
     Attributes:
         tables: the tables.
@@ -76,7 +80,7 @@ class MemoryStore:
         self.streams = replace(opened.streams, now=self.now)
         self.tagged = self.streams.tagged
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
-        self.reader = opened.feed
+        self.feed = opened.feed
         self._indexer = opened.indexer
         self._indexer.register()
 
@@ -184,10 +188,8 @@ class MemoryStore:
 
     def _has_begun(self, group: str) -> bool:
         """Return whether a group has a state in any partition."""
-        member = Member(reaction=stand_in(group), reader=self.reader)
-        return any(
-            member.load(partition.partition).state is not None for partition in self.reader.partitions()
-        )
+        member = Member(reaction=stand_in(group), reader=self.feed)
+        return any(member.load(partition.partition).state is not None for partition in self.feed.partitions())
 
     def now(self) -> int:
         """Return the time of all stores here, in nanoseconds since 1970."""
@@ -232,7 +234,7 @@ class MemoryStore:
             partition.partition: Ran.of_all(
                 [self._run_unit(reactor, unit) for unit in reaction.sharing.units(partition.partition)]
             )
-            for partition in self.reader.partitions()
+            for partition in self.feed.partitions()
             if source_of(partition.partition) in reaction.sources
         }
 
@@ -289,7 +291,7 @@ class MemoryStore:
         """Build what runs a reaction, and remember its code."""
         must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
         self._note(reaction.name, {reaction.handler_name}, group=reaction.name)
-        return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
+        return Reactor(member=Member(reaction=reaction, reader=self.feed), on_failed=_log)
 
 
 def _followed(before: Ran | None, ran: Ran) -> Ran:
