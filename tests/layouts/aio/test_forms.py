@@ -73,6 +73,7 @@ PAGES: Final = {
     "condition",
     "counts",
     "heads_watched",
+    "queues_of",
     "page",
     "page_back",
     "whole",

@@ -153,6 +153,11 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """Driver of the store."""
 
     @property
+    def about(self) -> object:
+        """The one stream or aggregate on which the decision is made, for traces; None if there are more."""
+        return None
+
+    @property
     def queue_keys(self) -> Sequence[tuple[str, ...]]:
         """Keys of what the decision may write to, on which decisions of one process take turns; none for no turns."""
         return ()

@@ -233,6 +233,11 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return self.streams.driver
 
     @property
+    def about(self) -> object:
+        """The stream, of a decision on one; None for a joint one."""
+        return None if self.joint else self.parties[0].stream
+
+    @property
     def queue_keys(self) -> Sequence[tuple[str, ...]]:
         """The streams, each with its table."""
         return [(self.streams.table, party.stream) for party in self.parties]

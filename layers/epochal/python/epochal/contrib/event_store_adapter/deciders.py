@@ -386,6 +386,11 @@ class _OnAggregate(
         """Driver that sends the store's requests."""
         return self.deciders.store.driver
 
+    @property
+    def about(self) -> object:
+        """Id of the aggregate that is decided on."""
+        return self.aggregate
+
     def over(self, driver: Driver, place: Place | None = None) -> _OnAggregate[R, S, E]:  # noqa: ARG002  it has no queue
         """Return the same decision source through another driver."""
         store = replace(self.deciders.store, driver=driver)
