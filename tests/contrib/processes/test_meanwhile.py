@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.processes import Append, Output, Send
-from epochal.contrib.processes.handlers import Outbox
+from epochal.contrib.processes.handlers import Outbox, _append_note
 from epochal.contrib.processes.outputs import PERFORMED, record
 from epochal.contrib.processes.process import Instance
 from epochal.deciders.codecs import Stored
@@ -37,7 +37,7 @@ def test_what_another_has_performed_and_noted_meanwhile_is_not_performed_or_note
     def late(rules: Any, event: Any) -> bool:
         other = Outbox(world.process, world.streams)
         if not other._perform(rules, event):  # noqa: SLF001  likewise
-            other._noted(event.stream, 0, event.index + 1)  # noqa: SLF001
+            _append_note(other.instances, event.stream, 0, event.index + 1)
         done: bool = perform(rules, event)
         return done
 

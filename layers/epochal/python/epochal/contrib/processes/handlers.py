@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.contrib.processes.sealed_state import seal, subjects_in
 from epochal.contrib.publish.cloudevents import cloud_event
 from epochal.contrib.publish.cloudevents import message as message_of
+from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import Stored
+from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_streams import Deciders, handle_all
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.events import FeedEvent
@@ -173,8 +175,11 @@ class Outbox:
 
         If an output fails, those before it are noted first.
         """
+        # For this delivery alone: what is noted at its end is decided on the state that it began with, without another
+        # read, and on the latest one if that has changed.
+        instances = replace(self.instances, cache=Cache(entries=1))
         try:
-            instance = self.instances.query(delivery.stream, lambda found: found)
+            instance = instances.query(delivery.stream, lambda found: found)
         except StreamDeleted:
             return
         except EventsPruned as error:
@@ -191,14 +196,9 @@ class Outbox:
                     below = event.index + 1
         except Exception:
             with suppress(Exception):  # the failure of the output is raised, not that of the note
-                self._noted(delivery.stream, noted, below)
+                _append_note(instances, delivery.stream, noted, below)
             raise
-        self._noted(delivery.stream, noted, below)
-
-    def _noted(self, stream: str, noted: int, below: int) -> None:
-        """Append a note that outputs below an index have been performed, unless there is one already."""
-        if below > noted:
-            self.instances.handle(stream, decide=partial(_note, below=below))
+        _append_note(instances, delivery.stream, noted, below)
 
     def _perform(self, rules: Process, event: FeedEvent) -> bool:
         """Perform one output; return whether a note of this was appended with it."""
@@ -272,6 +272,12 @@ class Outbox:
         self.instances.handle(
             event.stream, decide=lambda found: () if found.performed >= below else [refusal]
         )
+
+
+def _append_note(instances: Deciders[Any, Instance, Any], stream: str, noted: int, below: int) -> None:
+    """Append a note that outputs below an index have been performed, unless there is one already."""
+    if below > noted:
+        instances.handle(stream, decide=partial(_note, below=below), load=AllowStale())
 
 
 def _target(rules: Process, name: str) -> Any:
