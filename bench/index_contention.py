@@ -55,7 +55,7 @@ CHANGE = 0.10 + 0.014
 BATCH = 1_000
 STREAMS = 4_000
 SETTLED = 5.0
-"""Seconds that are left out: they are of cold processes."""
+"""Seconds that are left out at least."""
 
 SECONDS = 30.0
 """Seconds that are measured."""
@@ -75,6 +75,7 @@ class Load:
             where the table's own stream is followed.
         streams: that heads are of. Of few, a head more often comes after the next one of its stream.
         eager: Lambda asks again at once after each invocation, and not once a second.
+        window: seconds that the mapping gathers records for. Shards begin at moments of their own within a longer one.
     """
 
     shards: int
@@ -85,6 +86,12 @@ class Load:
     kinesis: int = 0
     eager: bool = False
     streams: int = STREAMS
+    window: float = WINDOW
+
+    @property
+    def settled(self) -> float:
+        """Seconds that are left out: they are of cold processes."""
+        return max(SETTLED, 3 * self.window)
 
     @property
     def following(self) -> int:
@@ -100,6 +107,11 @@ LOADS = (
     Load(shards=4, rate=1_000, units=18, late=1.2),
     Load(shards=40, rate=1_000, units=95, late=1.5),
     Load(shards=40, rate=1_000, units=260, late=2.0, together=True),
+    Load(shards=100, rate=1_000, units=270, late=3.5),
+    Load(shards=200, rate=100, units=1_800, late=2.2),
+    Load(shards=200, rate=1_000, units=400, late=6.5),
+    Load(shards=400, rate=1_000, units=1_500, late=12.0),
+    Load(shards=200, rate=1_000, units=60, late=12.0, window=10),
     Load(shards=40, rate=100, units=22, late=1.2, kinesis=1),
     Load(shards=40, rate=1_000, units=16, late=1.2, kinesis=2),
     Load(shards=40, rate=1_000, units=22, late=1.2, kinesis=4),
@@ -229,6 +241,7 @@ class World:
     clock: Clock = field(default_factory=Clock)
     tables: MemoryTables = field(default_factory=memory_tables)
     measured: Measured = field(init=False)
+    written: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.measured = Measured(load=self.load)
@@ -251,15 +264,16 @@ class World:
         indexer = self._indexer(number)
         indexer.register()
         appended, clock, ready = self._appends(number), self.clock, list[tuple[float, Record]]()
+        clock.wait(random.Random(f"begins {number}").random() * (self.load.window - WINDOW))
         following = next(appended)
-        while following[0] < SETTLED + self.seconds:
+        while following[0] < self.load.settled + self.seconds:
             clock.wait(max(0.0, following[0] - clock.now))
             ends = self._window_end()
             while len(ready) < BATCH and following[0] <= ends:
                 ready.append(following)
                 following = next(appended)
             clock.wait(max(0.0, (ready[-1][0] if len(ready) == BATCH else ends) - clock.now))
-            self._invoke(indexer, ready)
+            self._invoke(number, indexer, ready)
             ready = []
 
     def _kinesis_shard(self, number: int) -> None:
@@ -268,7 +282,7 @@ class World:
         indexer.register()
         arrived, asked = self._arrivals(number), random.Random(f"asked {number}").random()
         following, seen = next(arrived), set[str]()
-        while asked < SETTLED + self.seconds:
+        while asked < self.load.settled + self.seconds:
             self.clock.wait(max(0.0, asked - self.clock.now))
             until = self.clock.now
             while following[0] <= until:
@@ -279,12 +293,13 @@ class World:
                 ready.sort(key=lambda each: each[0])  # as `read_records` does
                 first = [each for each in ready if each[1].sequence_number not in seen]
                 seen.update(each[1].sequence_number for each in first)
-                self._invoke(indexer, ready, first)
+                self._invoke(number, indexer, ready, first)
                 until = self.clock.now if self.load.eager else until
             asked = max(asked + 1, self.clock.now)
 
     def _invoke(
         self,
+        number: int,
         indexer: Indexer,
         ready: list[tuple[float, Record]],
         first: list[tuple[float, Record]] | None = None,
@@ -292,10 +307,12 @@ class World:
         began = self.clock.now
         report = indexer.index([record for _, record in ready])
         assert (report.failed, report.set_aside) == ((), 0)
+        # A batch is in the index when reactions are notified; the rest that may follow is paid.
+        indexed = self.written.pop(number, self.clock.now)
         if self._counts():
             self.measured.invocations += 1
             self.measured.paid += self.clock.now - began
-            self.measured.lateness += [self.clock.now - at for at, _ in (ready if first is None else first)]
+            self.measured.lateness += [indexed - at for at, _ in (ready if first is None else first)]
             self.measured.healed += sum(each.healed for each in report.by_partition.values())
 
     def _arrivals(self, number: int) -> Iterator[tuple[float, tuple[float, Record]]]:
@@ -313,10 +330,11 @@ class World:
 
     def _window_end(self) -> float:
         now = self.clock.now
-        return (now // WINDOW + 1) * WINDOW if self.load.together else now + WINDOW
+        window = self.load.window
+        return (now // window + 1) * window if self.load.together else now + window
 
     def _counts(self) -> bool:
-        return self.clock.now >= SETTLED
+        return self.clock.now >= self.load.settled
 
     def _indexer(self, number: int) -> Indexer:
         luck = random.Random(f"luck {number}")
@@ -342,6 +360,7 @@ class World:
             sources=(SOURCE,),
             now=lambda: int((1_700_000_000 + self.clock.now) * 1e9),
             fresh=random.Random(f"ids {number}").randbytes,
+            publish=lambda _: self.written.update({number: self.clock.now}),
         )
 
     def _appends(self, number: int) -> Iterator[tuple[float, Record]]:
@@ -420,6 +439,8 @@ def _shards(load: Load) -> str:
     if load.kinesis:
         besides = " at once" if load.eager else " few" if load.streams != STREAMS else ""
         return f"{load.shards} > {load.kinesis}{besides}"
+    if load.window != WINDOW:
+        return f"{load.shards} window {load.window:.0f}"
     return f"{load.shards}{' at once' if load.together else ''}"
 
 

@@ -2,10 +2,15 @@ from functools import cache
 
 import pytest
 
-from bench.index_contention import LOADS, Load, Measured, World
+from bench.index_contention import LOADS, WINDOW, Load, Measured, World
 
 EXTREMES = [
-    load for load in LOADS if load.shards != 4 and load.kinesis != 4 and not (load.together or load.eager)
+    load
+    for load in LOADS
+    if load.shards not in {4, 100, 400}
+    and load.kinesis != 4
+    and not (load.together or load.eager or load.window > WINDOW)
+    and (load.shards, load.rate) != (200, 100)
 ]
 
 
@@ -46,3 +51,12 @@ def test_kinesis_saves_dollars_where_there_are_many_shards_and_few_heads(
     spent, instead = (played(load).dollars for load in (plain, through))
     assert (instead < spent / 4) is saves
     assert instead < 0.15
+
+
+def test_a_longer_window_saves_more_than_any_rest() -> None:
+    """Lambda charges for a rest, and not for its window."""
+    loads = [load for load in LOADS if (load.shards, load.rate) == (200, 1_000)]
+    resting = next(load for load in loads if load.window == WINDOW)
+    waiting = next(load for load in loads if load.window > WINDOW)
+    assert (waiting.units <= 60, waiting.late <= 12) == (True, True)
+    assert waiting.units < resting.units / 5

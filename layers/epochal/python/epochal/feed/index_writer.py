@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -58,7 +58,9 @@ class IndexWriter:
             table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
         )
         ingested = self.on_partition(partition, partial(indexing.ingest, times=times), changes)
-        position = self._held[partition].position
+        held = self._held[partition]
+        held.crowding.measure(self.driver.clock(), len(changes))
+        position = held.position
         if self._notified.get(partition, BEGINNING) != position:
             self._pending_notices[partition] = position
         return ingested
@@ -75,6 +77,15 @@ class IndexWriter:
             self._notified.update(positions)
             self._pending_notices.clear()
         return len(positions)
+
+    def rest(self, partitions: Iterable[int]) -> None:
+        """Rest after a batch if one of its partitions is crowded, so that the next batch is larger.
+
+        The length varies, so that indexers do not go on at the same moment.
+        """
+        seconds = max((self._held[number].crowding.rest for number in partitions), default=0.0)
+        if seconds:
+            self.driver.sleep(seconds * (0.75 + self.driver.luck() / 2))
 
     def on_partition(
         self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], changes: list[S]

@@ -134,6 +134,8 @@ class Indexer(IndexWriter):
     def index(self, records: Iterable[Record]) -> Report:
         """Index a batch of records in order; return what was indexed and which records must come again.
 
+        If other indexers write to the same partitions too often, it returns after a rest (`epochal.index.crowding`).
+
         Raises:
             InvalidInput: a record is of a table that is no source's.
         """
@@ -154,6 +156,8 @@ class Indexer(IndexWriter):
         for number, batch in batches.items():
             self._index_partition(number, batch, outcome)
         self._notify(batch_records, outcome)
+        if not outcome.failed:
+            self.rest(outcome.by_partition)
         return outcome.report()
 
     def _notify(self, records: Iterable[Record], outcome: _Outcome) -> None:

@@ -26,6 +26,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint, epoch_stream
+from epochal.index.crowding import Crowding
 from epochal.index.entries import (
     Entry,
     EntryPart,
@@ -74,7 +75,8 @@ LEAST_SPREAD: Final = 0.02
 """Seconds over which the first refusal spreads an invocation's next try: three requests' time."""
 
 MOST_SPREAD: Final = 0.25
-"""Forty writers of 6 ms are through in this time. Longer would be paid for, and be seen by readers."""
+"""Forty writers of 6 ms are through in this time. Longer would be paid for, and be seen by readers. Where a partition
+is so crowded that its indexers rest, tries are spread over half a rest."""
 
 CALMER: Final = 4
 """Part of the spread that is left to the next batch: crowds come and go."""
@@ -109,6 +111,7 @@ class Partition:
         shared: whether others have written since the loaded state.
         spread: seconds over which tries are spread, so that writers do not collide: a refusal doubles it, and the next
             batch begins with a quarter.
+        crowding: what others write to the partition.
     """
 
     number: int
@@ -118,6 +121,7 @@ class Partition:
     marked: dict[str, int] = field(default_factory=dict)
     shared: bool = False
     spread: float = 0.0
+    crowding: Crowding = field(default_factory=Crowding, repr=False)
 
     @property
     def state(self) -> LoadedEpochs:
@@ -142,7 +146,8 @@ class Partition:
 
     def refused(self) -> None:
         """Double the spread of tries after a refused write."""
-        self.spread = min(MOST_SPREAD, max(LEAST_SPREAD, 2 * self.spread))
+        most = max(MOST_SPREAD, self.crowding.rest / 2)
+        self.spread = min(most, max(LEAST_SPREAD, 2 * self.spread))
 
     def calm(self) -> None:
         """Reduce the spread of tries after a batch."""
@@ -287,10 +292,9 @@ class Indexing:
             if near and partition.state.active is active:
                 break
             tip = None
-        partition.shared = (partition.state.active.number, partition.state.active.version) != (
-            number,
-            version,
-        )
+        active = partition.state.active
+        partition.shared = (active.number, active.version) != (number, version)
+        partition.crowding.see(active.version - (version if active.number == number else 0))
 
     def _read_marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
         """Read the marks of the batch's streams that neither epoch contains; before the third epoch none."""
