@@ -12,6 +12,7 @@ from epochal.contrib.http_client.deciders import HttpDeciders
 from epochal.deciders.loop import WithAlso
 from epochal.errors import Contended, InvalidInput, UnknownType, WrongExpectedVersion
 from epochal.model.timers import Later
+from epochal.model.versions import NO_EVENTS, Token
 from epochal.store.also import put
 from tests.contrib.http_client.memory_api import MemoryApi
 from tests.contrib.http_client.test_retries import lose_answer, with_faults
@@ -52,6 +53,22 @@ def test_a_decision_is_made_on_the_state_and_appended(memory: MemoryApi) -> None
         "Counter-2", decide=lambda state: ("seen", [Counted(state + 1)]), with_result=True
     )
     assert (result, done.state) == ("seen", 1)
+
+
+def test_the_token_of_no_stream_is_met_where_there_is_no_stream(memory: MemoryApi) -> None:
+    first = counters(memory).handle("Counter-1", 4, expected=NO_EVENTS)
+    assert first.version == 1
+
+
+def test_a_token_names_a_state_by_its_version_and_etag(memory: MemoryApi) -> None:
+    """The token of a repeated append has no sizes."""
+    deciders = counters(memory)
+    deciders.handle("Counter-1", 4)
+    token = memory.streams.load("Counter-1").token  # type: ignore[union-attr]
+    bare = Token(version=token.version, etag=token.etag)
+    assert deciders.handle("Counter-1", 5, expected=bare).state == 9
+    with pytest.raises(WrongExpectedVersion):
+        deciders.handle("Counter-1", 1, expected=bare)
 
 
 def test_a_decision_that_was_overtaken_is_made_again_on_what_is_new(memory: MemoryApi) -> None:
