@@ -66,11 +66,10 @@ from epochal.model.versions import (
     Token,
     Undetermined,
     check_expected,
-    meets,
 )
 from epochal.store.answers import token_of
 from epochal.store.driver import Driver
-from epochal.store.outcomes import append_error
+from epochal.store.outcomes import check_state
 from epochal.store.queueing import Place
 from epochal.store.streams import Streams
 
@@ -278,7 +277,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         """
         try:
             for party, loaded in zip(self.parties, base.loaded, strict=True):
-                _check_is(party.stream, party.expected, token_of(loaded.known))
+                check_state(party.stream, party.expected, token_of(loaded.known))
             result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
             streams = {
                 party.stream: _plan_stream(party, loaded, decision)
@@ -406,18 +405,6 @@ def _moved_heads(outcome: Conflict | Undetermined) -> dict[str, Head | None]:
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)
     return heads
-
-
-def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
-    """Raise `ConflictError` if the loaded state is not what the caller expects."""
-    if isinstance(expected, Token):
-        version, etag = (0, None) if token is None else (token.version, token.etag)
-        holds = version == expected.version and expected.etag in (None, etag)
-    else:
-        holds = meets(expected, None if token is None else token.version)
-    if not holds:
-        conflict = Conflict(version=0 if token is None else token.version, token=token)
-        raise append_error(stream, conflict, expected)
 
 
 def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:

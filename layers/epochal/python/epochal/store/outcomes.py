@@ -33,6 +33,7 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
     Undetermined,
+    meets,
 )
 
 MAX_NAMED_EVENTS: Final = 3
@@ -72,6 +73,18 @@ def append_error(stream: str, outcome: Conflict | Undetermined, expected: Expect
     if outcome.deleted:
         return StreamDeleted(stream, outcome.version, outcome)
     return WrongExpectedVersion(stream, describe_expected(expected), outcome.version, outcome)
+
+
+def check_state(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
+    """Raise `ConflictError` unless a stream, of which a token was loaded, is as expected; None means no stream."""
+    if isinstance(expected, Token):
+        version, etag = (0, None) if token is None else (token.version, token.etag)
+        holds = version == expected.version and expected.etag in (None, etag)
+    else:
+        holds = meets(expected, None if token is None else token.version)
+    if not holds:
+        conflict = Conflict(version=0 if token is None else token.version, token=token)
+        raise append_error(stream, conflict, expected)
 
 
 def append_all_error(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:

@@ -33,11 +33,10 @@ from epochal.model.versions import (
     ExpectedVersion,
     Token,
     check_expected,
-    meets,
 )
 from epochal.store.context import block_of
 from epochal.store.driver import Patience
-from epochal.store.outcomes import append_error
+from epochal.store.outcomes import append_error, check_state
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -166,7 +165,7 @@ class HttpDeciders(Generic[C, S, E]):
         check_expected(expected)
         loaded = self._load(stream)
         for attempt in range(1, self.attempts + 1):
-            _check(stream, expected, loaded)
+            check_state(stream, expected, loaded.token)
             decision = decision_of(decide(loaded.state))
             if decision.also:
                 raise InvalidInput("also", "must be empty: the API writes to no other tables")
@@ -224,14 +223,3 @@ class HttpDeciders(Generic[C, S, E]):
         for event in events:
             state = must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
         return state
-
-
-def _check(stream: str, expected: ExpectedVersion, loaded: _Loaded[Any]) -> None:
-    """Raise `ConflictError` unless a loaded stream is what the caller expects."""
-    if isinstance(expected, Token) and expected.etag is not None:
-        holds = loaded.token is not None and loaded.token.bare == expected.bare
-    else:
-        version = None if loaded.token is None else loaded.token.version
-        holds = version == expected.version if isinstance(expected, Token) else meets(expected, version)
-    if not holds:
-        raise append_error(stream, Conflict(version=loaded.version, token=loaded.token), expected)
