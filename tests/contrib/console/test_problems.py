@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -156,6 +157,22 @@ def test_an_imported_event_does_not_make_the_feed_look_late(
     assert "came to the feed" not in page
     assert "days" not in page
     assert "has a time of its own" in page
+
+
+@pytest.mark.parametrize("hours", [1, 23])
+def test_how_late_an_imported_event_of_the_last_day_came_is_counted_from_its_append(
+    feed: MemoryStore, opened: Deployment, clock: At, hours: int
+) -> None:
+    happened = datetime.fromtimestamp(NOON, UTC) - timedelta(hours=hours)
+    feed.streams.append("Cart-1", [Event(type="Noted", timestamp=happened), Event(type="Noted")])
+    feed.streams.append("Cart-2", [Event(type="Noted"), Event(type="Noted", timestamp=happened)])
+    feed.index()
+    assert problems(page_of(client_of(opened, now=clock))) == []
+    feed.streams.append("Cart-3", [Event(type="Noted", timestamp=happened)])
+    clock.seconds = NOON + 600
+    feed.index()
+    (problem,) = problems(page_of(client_of(opened, now=clock)))
+    assert problem.startswith("The newest events came to the feed 10 min after their append.")
 
 
 def test_a_feed_that_is_late_by_minutes_is_a_problem(
