@@ -151,12 +151,17 @@ def test_an_imported_event_does_not_make_the_feed_look_late(
     feed: MemoryStore, opened: Deployment, clock: At, years: int
 ) -> None:
     old = f"{2013 - years}-01-01T12:00:00Z"
-    feed.streams.append("Cart-1", [Event(type="Noted", timestamp=old)])
+    feed.tips.append("Cart-1", [Event(type="Noted", timestamp=old)])
     feed.index()
     page = page_of(client_of(opened, now=clock))
     assert "came to the feed" not in page
     assert "days" not in page
     assert "has a time of its own" in page
+    feed.streams.append("Cart-1", [Event(type="Noted", timestamp=old)])
+    feed.index()
+    page = page_of(client_of(opened, now=clock))
+    assert "came to the feed 0 s after their append" in page
+    assert problems(page) == []
 
 
 @pytest.mark.parametrize("hours", [1, 23])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from epochal.care.arrivals import arrivals
@@ -17,7 +18,7 @@ from epochal.contrib.console.page import Plot, Services, body, clock, over_time,
 from epochal.contrib.console.problems import problems_of
 from epochal.contrib.console.reactions import oldest
 from epochal.deployment import Deployment
-from epochal.errors import InvalidInput
+from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.latest import before
 from epochal.feed.results import FeedItem, PartitionTail
 from epochal.feed.whole import WholeFeed
@@ -29,6 +30,9 @@ from epochal.layout.registry import layout_of, layouts_in, source_of
 from epochal.layout.source import Source
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks, parse_time, unix_seconds
+from epochal.model.stream_names import TAG_STREAMS
+from epochal.pages.frames import time_of
+from epochal.plugins import NATIVE
 
 # Whether the index is well, as far as a few reads show: recorded partitions, quarantined records, progress of audits.
 
@@ -219,21 +223,33 @@ def _latest(deployment: Deployment, partitions: Iterable[PartitionStanding]) -> 
 
 
 def _late(deployment: Deployment, standing: PartitionStanding) -> float | None:
-    """Return the seconds from the newest event's append until it was indexed; None if unknown.
+    """Return the seconds from the append of the newest entry's first event until it was indexed; None if unknown.
 
-    They are unknown where there is no event, or it has been removed, or where it has a time of its own, as imported
-    events have: DynamoDB keeps a change for a day, so no event comes to the feed later than that after its append.
+    They are unknown where there is no event, or it has been removed. In layouts that do not store when an append was
+    made, the time of the event counts, and they are unknown where it is of its own, as that of imported events:
+    DynamoDB keeps a change for a day, so no event comes to the feed later than that after its append.
     """
     partition, start = standing.partition, before(standing.tail, 1) if standing.tail else standing.tail
     arrived = list(arrivals(deployment.driver, deployment.settings.index_table, partition, start))
     if not arrived or not arrived[-1].spans:
         return None
     span = arrived[-1].spans[-1]
-    (event,) = deployment.feed.events(partition, span.stream, span.next - 1, span.next, fetch=False)
+    (event,) = deployment.feed.events(partition, span.stream, span.index, span.index + 1, fetch=False)
     if not event.timestamp:
         return None
-    seconds = arrived[-1].seconds - unix_seconds(parse_time(event.timestamp))
+    appended = max(parse_time(event.timestamp), _append_time(deployment, partition, span.stream, span.index))
+    seconds = arrived[-1].seconds - unix_seconds(appended)
     return max(0.0, seconds) if seconds <= CHANGES_KEPT_SECONDS else None
+
+
+def _append_time(deployment: Deployment, partition: int, stream: str, index: int) -> Ticks:
+    """Return when the append that begins with an event was made, from its stamp; 0 if that is not stored."""
+    if layout_of(partition).name != NATIVE or stream.startswith(TAG_STREAMS):
+        return Ticks(0)
+    with suppress(EventsPruned, StreamDeleted):
+        for event in deployment.streams.page(stream, start=index, limit=1, fetch=False).events:
+            return Ticks(0) if event.append_id is None else time_of(event.append_id)
+    return Ticks(0)
 
 
 def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionStanding]) -> list[GroupLag]:
