@@ -24,6 +24,9 @@ def test_a_key_that_was_made_after_the_append_before_costs_nothing():
     fresh, *older = map(cost, KEYS)
     assert (fresh.write, fresh.read, fresh.requests) == (1, 0, 1)
     assert all(each.write == 1 and each.read > 1 for each in older)
+    assert all(each.read <= 3 and each.requests <= 3 for each in older[:-1]), (
+        "the last page comes with those before"
+    )
 
 
 @pytest.mark.parametrize(("tags", "without", "declared"), [(1, 1, 4), (2, 4, 6)])

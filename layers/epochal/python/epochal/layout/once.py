@@ -82,8 +82,12 @@ class Attempts(Protocol[H]):
     def batch(self) -> KeyedWrite:
         """The batch that is appended."""
 
-    def load(self) -> Steps[H | None]:
-        """Read the head of the batch's stream; None if there is no such stream."""
+    def load(self, *, recent: bool = False) -> Steps[H | None]:
+        """Read the head of the batch's stream; None if there is no such stream.
+
+        Args:
+            recent: whether the newest events will be searched. A layout may read some of them with the head.
+        """
 
     def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Outcome]:
         """Append events on exactly the known head; return the outcome.
@@ -147,11 +151,13 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
     known: Known[H] | Unread = expected_head(expected)
+    new: bool | None = None
     if known is not UNREAD:
         new = attempts.is_new(known)
         if new or (new is None and (yield from put_record(table, record, version_of(known))) is None):
             return (yield from _tried(call, known))
-    head = yield from attempts.load()
+    # Where the known head is newer than the key, what came since will be searched.
+    head = yield from attempts.load(recent=new is False)
     # After the head, so that what it says covers every try that the head may have in it.
     if (new := attempts.is_new(head)) is not None:
         contents = None if new else (yield from load_record(table, record)) or RecordContents(first=0)

@@ -188,7 +188,7 @@ def outcome_under_key(
     if refused is not None and refused.page is not None:
         verdict = sought.judge(refused.page)
     if not isinstance(verdict, Applied):
-        verdict = yield from was_applied(sought, [head])
+        verdict = yield from was_applied(sought, [head, *reversed(head.before)])
     if isinstance(verdict, Applied):
         # Without a lost answer the append is another process's, even if it has the same key and time, and so the same
         # stamp. Two decisions under one key at one time have the same stamp, even if they decide differently.

@@ -28,7 +28,7 @@ from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, CommitPart, Heads, Tries, Writes, page_of, run_commit
 from epochal.pages.evidence import KeyedAppend, Unknowable, was_applied
 from epochal.pages.items import Page
-from epochal.pages.reading import load_head
+from epochal.pages.reading import load_head, load_recent
 from epochal.pages.streams_part import StreamsPart, exactly
 from epochal.plan.ops import Put, Refusal, Steps
 
@@ -52,9 +52,10 @@ class PageAttempts:
     batch: Packed
     also: Also = ()
 
-    def load(self) -> Steps[Page | None]:
-        """Read the stream's last page."""
-        return load_head(self.table, self.batch.stream)
+    def load(self, *, recent: bool = False) -> Steps[Page | None]:
+        """Read the stream's last page; with `recent`, also the pages before it that a search begins with."""
+        load = load_recent if recent else load_head
+        return load(self.table, self.batch.stream)
 
     def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Outcome]:
         """Append on exactly the known last page, in one commit with the writes of `also`."""

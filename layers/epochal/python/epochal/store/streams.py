@@ -166,7 +166,8 @@ class Streams:
                 `fail_if`. None: all events count.
             idempotency_key: key that makes all repeats to the stream one append, for 24 hours: a call with the same
                 key, events and unfolds gets the outcome of the first, whatever version it expects, from any caller. A
-                key that ends with a UUIDv7 costs nothing, where streams are stored as pages.
+                key that ends with a UUIDv7 costs nothing where streams are stored as pages, unless something was
+                appended to the stream since the key was made.
             also: writes to tables of your own, made with the events, all or nothing (`epochal.store.also`). The append
                 is then a transaction, which costs twice as much, of at most 100 items and 4 MB.
 

@@ -48,7 +48,7 @@ class TipAttempts:
     batch: WireBatch
     calving: Calving
 
-    def load(self) -> Steps[Tip | None]:
+    def load(self, *, recent: bool = False) -> Steps[Tip | None]:  # noqa: ARG002  earlier events are read apart
         """Read the Tip of the batch's stream; None if there is no such stream."""
         return load_tip(self.table, self.batch.stream)
 
