@@ -134,7 +134,7 @@ SUBJECTS: Final = (
         name="decisions",
         writer=_decisions,
         within={8: Bound(wasted=0.05, rate=0.8), 32: Bound(wasted=0.05, rate=0.8)},
-        between={8: Bound(wasted=2, rate=0.8), 32: Bound(wasted=5, rate=0.8)},
+        between={8: Bound(wasted=2, rate=0.8), 32: Bound(wasted=4, rate=0.8)},
     ),
 )
 
