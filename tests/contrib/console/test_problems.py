@@ -15,8 +15,11 @@ from epochal import Event, reaction
 from epochal.contrib.console.page import Services
 from epochal.contrib.console.server import application
 from epochal.deployment import Deployment
+from epochal.hosting.failure_records import FailureRecords
 from epochal.hosting.indexer_state import IndexerState
+from epochal.index.group_state import Unit
 from epochal.reactions.definition import Delivery
+from epochal.reactions.group_member import Member, stand_in
 from epochal.testing.feeds import MemoryStore
 from tests.contrib.console.test_overview import NOON, At, clock
 from tests.docs.test_links import ROOT
@@ -85,6 +88,20 @@ def test_a_paused_group_is_named_with_what_resumes_it(
     (problem,) = problems(page_of(client_of(opened, now=clock, deployed=lambda: ["quiet"])))
     assert problem.startswith("quiet is paused since ")
     assert "epochal groups resume quiet" in problem
+
+
+def test_a_reaction_that_cannot_be_loaded_names_its_entry_of_the_runbook(
+    feed: MemoryStore, opened: Deployment, clock: At
+) -> None:
+    feed.streams.append("Cart-1", [Event(type="Noted")])
+    feed.index()
+    member = Member(reaction=stand_in("new"), reader=feed.feed)
+    records = FailureRecords(member=member, keeps_words=False, on_unrecorded=pytest.fail)
+    records.record_failed_load(Unit(30_000), ModuleNotFoundError("No module named 'gates'"), 2.0)
+    (problem,) = problems(page_of(client_of(opened, now=clock, deployed=lambda: ["new"])))
+    assert problem.startswith("new makes no progress: blocked since ")
+    assert "No module named 'gates'" in problem
+    assert problem.endswith("runbook: reaction-<name>-fails")
 
 
 def test_every_entry_of_the_runbook_that_a_page_names_is_there(opened: Deployment) -> None:

@@ -62,9 +62,14 @@ class FailedRun:
     missed: str = ""
 
     @property
+    def is_failed_load(self) -> bool:
+        """Whether the function could not load the reaction."""
+        return self.cause.startswith(CANNOT_LOAD)
+
+    @property
     def remedy(self) -> str:
         """What to do about the failure, in a sentence."""
-        if self.cause.startswith(CANNOT_LOAD):
+        if self.is_failed_load:
             return "Add what the function lacks, and deploy it again: a package, a module, or the name of the reaction."
         return "Fix the cause and deploy: the reaction then resumes by itself."
 

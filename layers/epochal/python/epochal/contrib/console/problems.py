@@ -19,10 +19,11 @@ LATE_SECONDS: Final = 5 * 60
 LAGS: Final = "feed-lags"
 SET_ASIDE: Final = "feed-set-aside"
 BLOCKED: Final = "reaction-<name>-blocked"
+FAILS: Final = "reaction-<name>-fails"
 PARKED: Final = "reaction-<name>-parked"
 BEHIND: Final = "reaction-<name>-lags"
 
-RUNBOOK: Final = (LAGS, SET_ASIDE, BLOCKED, PARKED, BEHIND)
+RUNBOOK: Final = (LAGS, SET_ASIDE, BLOCKED, FAILS, PARKED, BEHIND)
 """Entries of the runbook that problems name."""
 
 
@@ -121,7 +122,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProble
             command=f"epochal groups show {name}",
             page="reactions",
             group=name,
-            runbook=BLOCKED,
+            runbook=FAILS if failure.is_failed_load else BLOCKED,
         )
     if any(group.behind is None for group in standings):
         yield KnownProblem(
