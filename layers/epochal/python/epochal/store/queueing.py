@@ -238,7 +238,7 @@ class Place:
         loop = 0 if TURN.get() is threading.Event else threading.get_ident()
         if len(self._keys) == 1:
             return [(place, loop, *self._keys[0])]
-        return sorted({(place, loop, *key) for key in self._keys})
+        return sorted(dict.fromkeys((place, loop, *key) for key in self._keys))
 
     def _take(self, keys: Sequence[tuple[Any, ...]]) -> None:
         """Join the queue of each key, and wait for the turn there."""
