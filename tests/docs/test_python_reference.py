@@ -38,6 +38,7 @@ INNER = {
     for name in (
         "contrib.equinox.streams.Tips",
         "aio.bridge.in_thread",
+        "store.queueing.Key",
         "aio.bridge.look_at_error",
         "aio.bridge.wait",
         "aio.bridge.in_threads",
