@@ -141,7 +141,7 @@ def name_cancelled(event: Event) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """A timer, as its setting in a stream or under tags describes it.
+    """A timer, as described by the event that set it, in a stream or under tags.
 
     Attributes:
         name: name of the timer in its stream, or under its tags.

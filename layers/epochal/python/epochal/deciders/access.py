@@ -43,7 +43,7 @@ class Access(Generic[S, E]):
             can, so that events are read forward.
         state_in_unfolds: whether events alone are not enough to make the state. Unfolds of which none is an origin are
             then an error.
-        version: version of the rules. Snapshots of another one are out of date, and events are used instead.
+        version: version of the fold. Snapshots of another version are out of date, and events are used instead.
         trust_unmarked: whether snapshots that do not say what they were made with are used, too.
     """
 
@@ -56,7 +56,7 @@ class Access(Generic[S, E]):
 
     @property
     def every_event_counts(self) -> bool:
-        """Whether a state is made from all events, unless an earlier one is known."""
+        """Whether a state is folded from all events of its stream, or from all since a state that is known already."""
         return self.unfold_is_origin is never and self.event_is_origin is None
 
     def __post_init__(self) -> None:

@@ -74,7 +74,8 @@ class SpanPage:
         spans: spans (runs of events of one stream) in feed order.
         next: checkpoint to continue from.
         at_tail: whether the index held nothing more.
-        removals: removals, if they were requested, each with the number of spans before it.
+        removals: notices that events were pruned or deleted, if they were requested, each with the number of this
+            page's spans that come before it.
     """
 
     spans: tuple[Span, ...]

@@ -82,10 +82,10 @@ class Token:
         version: index of the stream's next event.
         etag: etag of the latest write to the head; None makes the token a bare version.
         size: bytes of the head, which is one item, to within a few.
-        carried: bytes of the events in the head, included in `size`.
-        unfolds: bytes of the unfolds in the head, included in `size`.
-        events: number of events in the head.
-        appends: number of appends that wrote the events in the head.
+        carried: bytes of the events in the head (the stream's last item), included in `size`.
+        unfolds: bytes of the unfolds in the head (the stream's last item), included in `size`.
+        events: number of events in the head (the stream's last item).
+        appends: number of appends whose events are in the head (the stream's last item).
         of: stream and table of the head. Set only on tokens that this process created, since others may be forged.
             Ignored when tokens are compared, and not part of the text.
         low_water: index of the first event that is not pruned, as far as this head shows. Ignored when tokens are

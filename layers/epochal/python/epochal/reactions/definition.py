@@ -205,8 +205,8 @@ class Delivery:
         attempt: number of the attempt, from 1. A delivery that comes again because a process died, or lost a race, has
             attempt 1: use the keys.
         removal: removal of events of the stream, for a reaction's `removed`.
-        next: index after the events that the delivery covers, those after the last of `events` that the reaction does
-            not take included; None where it covers no others.
+        next: index after the last event that the delivery covers, including those after `events` that the reaction does
+            not take; None if there are none of these.
     """
 
     group: str

@@ -65,7 +65,7 @@ class Parking:
 
     Attributes:
         reactor: the reactor that runs the group's reaction.
-        around: function that makes each call of the handler.
+        around: wrapper through which each call of the handler goes.
     """
 
     reactor: Reactor

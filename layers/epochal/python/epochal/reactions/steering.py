@@ -142,7 +142,7 @@ class Groups:
     fresh: Callable[[int], bytes] = os.urandom
 
     def read_series(self) -> Series:
-        """Read which partitions the index has, once for several questions about a group."""
+        """Read which partitions the index has, so that several questions about a group need only one read."""
         return self.reader.driver.run(read_series(self.reader.table))
 
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:

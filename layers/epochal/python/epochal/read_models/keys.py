@@ -91,7 +91,7 @@ class ModelKeys:
     """The keys of one generation, by name, the list of all documents among them.
 
     Attributes:
-        by_name: keys by their names; the list of all documents has a name, too.
+        by_name: the generation's secondary keys by name, and the list of all documents under a name of its own.
     """
 
     by_name: Mapping[str, SecondaryKey]

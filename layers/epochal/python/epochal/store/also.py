@@ -135,7 +135,7 @@ def update(
 
 
 def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
-    """Make a write that deletes an item, if the item exists.
+    """Make a write that deletes an item; if there is no such item, it changes nothing.
 
     Args:
         table: name of a table of your own, in the same account and region.

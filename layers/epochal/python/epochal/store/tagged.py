@@ -326,7 +326,8 @@ class TaggedStore(ABC):
         return position
 
     def verify_seals(self, position: Position) -> Position:
-        """Verify the seals of a position that a client sent; return it, trusting tokens with right seals.
+        """Check the signatures (seals) in a position that a client sent; tokens without a valid one stay untrusted, and
+        cost a read.
 
         Args:
             position: position that came from outside, with the seals of `seal_position`.
@@ -557,7 +558,9 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, Seals.of(self.streams, writes=writes).seal_token)
 
     def verify_seals(self, position: Position) -> Position:
-        """Verify the seals of a position that a client sent; return it, trusting tokens with right seals."""
+        """Check the signatures (seals) in a position that a client sent; tokens without a valid one stay untrusted, and
+        cost a read.
+        """
         return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:

@@ -182,7 +182,7 @@ def open_tips(
 
 
 def memory_tips(tables: MemoryTables | None = None) -> Streams:
-    """Open a store in memory of streams that are stored as tips, with a bucket.
+    """Open an in-memory store of streams in the `tips` layout, with an in-memory bucket for large bodies.
 
     Args:
         tables: tables to use; None creates new ones.

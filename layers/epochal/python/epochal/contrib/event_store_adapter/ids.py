@@ -64,7 +64,7 @@ def aggregate_id(kind: str, value: str) -> AggregateId:
 
 
 class AggregateTypes:
-    """Declared types of aggregates in the tables, by which ids are read.
+    """The types of aggregates that the tables hold, by which an id is parsed into its type and value.
 
     The constructor makes sure that ids of different types can never be equal. A type without `-` need not be declared.
     """

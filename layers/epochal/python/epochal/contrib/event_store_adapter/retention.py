@@ -26,8 +26,8 @@ class Retention:
     """The number of older snapshots that an aggregate keeps, and the time after which others expire.
 
     Attributes:
-        keep: number of the newest copies that stay, at least 1.
-        ttl_seconds: seconds until the other copies expire; None deletes them at once.
+        keep: number of the newest copies of an aggregate's snapshot that stay, at least 1.
+        ttl_seconds: seconds until older copies of the snapshot expire; None deletes them at once.
     """
 
     keep: int = 1

@@ -48,7 +48,8 @@ class StateCodec(Generic[S]):
         must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
 
     def misfit(self, snapshot: AggregateSnapshot) -> str | None:
-        """Return why a snapshot is out of date, by what it was made with; None if it is not.
+        """Return why a snapshot cannot be used: it was made by another class or version of the rules. None if it can be
+        used.
 
         Args:
             snapshot: snapshot as it was read.

@@ -50,8 +50,8 @@ class Send:
     """Output: send a command to a decider, which decides on it exactly once.
 
     Attributes:
-        to: name of a stream, such as `Payment-17`, or its category, for the stream with the instance's key as its id.
-            The category is the name of the target.
+        to: name of a stream, such as `Payment-17`, or a category, for the stream with the instance's key as its id. The
+            process's `targets` name the decider of each category.
         command: command that the process's codec encodes.
     """
 

@@ -135,7 +135,8 @@ class Process(Composite):
         before: process of the previous version, for those instances.
         sources: layouts from which inputs come. The instances' own streams are pages.
         start: where the process begins in the feed.
-        members, attempts: options of its reactions.
+        members: number of members among which each of its two reactions divides the instances.
+        attempts: number of calls of a handler for a delivery before its stream is given up.
     """
 
     name: str

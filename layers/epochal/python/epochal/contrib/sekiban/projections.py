@@ -216,7 +216,8 @@ class ProjectionStates:
     def page(
         self, projector: str, *, beyond: str | None = None, limit: int
     ) -> tuple[tuple[StoredState, ...], str | None]:
-        """Return the states of at most `limit` versions after `beyond`, with the `beyond` of the next page.
+        """Return the states of at most `limit` versions of a projector after the version `beyond`, and where the next
+        page begins.
 
         The latter is None on the last page.
 
