@@ -151,7 +151,7 @@ class FeedReader:
         return frozenset[str]().union(*(getattr(registry, "declared", ()) for registry in registries))
 
     def categories(self, partition: int) -> Categories:
-        """Return how streams of a partition belong to categories, by its store or else its layout.
+        """Return the rule that tells the category of each stream of a partition.
 
         Args:
             partition: number of the partition.

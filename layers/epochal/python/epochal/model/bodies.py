@@ -18,7 +18,8 @@ class Claim:
         sha256: 64 hex digits over the object's content.
         size: bytes of the object.
         encoding: how the object's content encodes the body (0 direct, 1 deflate, 2 brotli).
-        timer: name of the timer that the body sets, which outlives the object.
+        timer: name of the timer, if the body belongs to an event that sets one; it is needed even after the object is
+            gone.
     """
 
     key: str

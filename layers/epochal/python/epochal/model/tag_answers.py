@@ -166,7 +166,7 @@ class TagEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCount:
-    """A tag and the number of its events, as its head counts them.
+    """A tag and the number of its events.
 
     Attributes:
         tag: the tag.

@@ -149,9 +149,11 @@ class Position:
     them.
 
     Attributes:
-        seen: how far the events of each fencing tag have been read.
+        seen: how far the events of each tag that guards the read have been read: an append is refused if one of these
+            tags has got more.
         heads: state of other tags at the read: a hint that saves an append from reading them.
-        items: marks of those items of the read that several of these tags could fence (`layout.queries`).
+        items: digests of those query items that could be guarded by more than one of these tags, so that each stays
+            guarded by the same one.
     """
 
     seen: Mapping[str, Reached] = field(default_factory=dict)

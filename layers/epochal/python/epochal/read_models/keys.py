@@ -60,7 +60,7 @@ class SecondaryKey:
 
 
 class DeclaredKey(NamedTuple):
-    """The form of a secondary key, as the head of a generation stores it.
+    """A secondary key in the form that is stored with the generation.
 
     Attributes:
         spread: number of partitions that the key's entries are spread over.
@@ -98,7 +98,7 @@ class ModelKeys:
 
     @property
     def declared(self) -> dict[str, DeclaredKey]:
-        """The keys as the head of a generation stores them."""
+        """The keys in the form that is stored with the generation."""
         return {name: DeclaredKey(key.spread, key.holds is not None) for name, key in self.by_name.items()}
 
     @property

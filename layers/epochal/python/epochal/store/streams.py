@@ -599,7 +599,7 @@ class Streams:
     def head(
         self, stream: str, *, consistent: bool = True, whole: bool = False, recent: bool = False
     ) -> Head | None:
-        """Read the head of a stream as the layout has it; None if there is no such stream.
+        """Read a stream's head (its last item) in the layout's own form; None if there is no such stream.
 
         It is `load` for stores built on this one.
 
@@ -785,7 +785,7 @@ class Streams:
     def newest(
         self, stream: str, refused: Conflict | None, *, whole: bool, recent: bool = False
     ) -> Head | None:
-        """Return the newest head: the one that came with a conflict, after a pause, or one read now.
+        """Return a stream's head: the one that came with a conflict, after a pause, or one that is read now.
 
         Args:
             stream: name of the stream.

@@ -294,7 +294,9 @@ class TaggedStore(ABC):
     @property
     @abstractmethod
     def type_heads(self) -> TypeHeads:
-        """Reserved tags by which a condition can name types without a tag; or whether there are such tags."""
+        """The types that a query may name without a tag, as the tags under which their events are kept; or whether all
+        types are.
+        """
 
     def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """Return events by id, once no append of them is under way: all events of an append, or none."""
@@ -569,7 +571,7 @@ class TaggedEvents(TaggedStore):
 
     @property
     def type_heads(self) -> frozenset[str]:
-        """The reserved tags of types that have a stream, so that a query may name them without a tag."""
+        """The types that a query may name without a tag, as the tags under which their events are kept."""
         return self.site.type_heads
 
     def queues_of(self, query: Query) -> Sequence[Key]:
