@@ -437,6 +437,33 @@ def test_threads_and_tasks_do_not_wait_for_each_other(driver: Driver) -> None:
         assert pool.submit(contextvars.Context().run, asyncio.run, main()).result(SOON) == "done"
 
 
+@pytest.mark.usefixtures("never_stuck")
+def test_tasks_of_one_loop_do_not_wait_for_those_of_another_loop_of_their_thread(driver: Driver) -> None:
+    from epochal.aio.bridge import wait as wait_for  # noqa: PLC0415  its name is taken
+
+    halted, may_end = asyncio.new_event_loop(), asyncio.Event()
+
+    def stay() -> None:
+        with Place(driver, KEY):
+            wait_for(may_end.wait())
+
+    def work() -> str:
+        with Place(driver, KEY):
+            return "done"
+
+    async def main() -> str:
+        return await asyncio.wait_for(run(work), SOON)
+
+    task = halted.create_task(run(stay))
+    halted.run_until_complete(asyncio.sleep(0))
+    try:
+        assert asyncio.run(main()) == "done"
+    finally:
+        may_end.set()
+        halted.run_until_complete(task)
+        halted.close()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_process_does_not_wait_for_its_parents_threads(driver: Driver) -> None:

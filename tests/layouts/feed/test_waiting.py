@@ -79,6 +79,36 @@ def test_readers_that_wait_look_as_often_as_one_and_all_have_what_comes_at_once(
     assert jumping(play(50)) == jumping(play(1))
 
 
+def test_readers_of_one_loop_do_not_wait_for_those_of_another_loop_of_their_thread() -> None:
+    feeds, halted = indexed(["A-1"]), asyncio.new_event_loop()
+
+    def feed() -> AsyncFeed:
+        reader = by_the_loop(feeds)
+        return AsyncFeed(reader.on(replace(reader.driver, place=-1)))  # as if both had one client
+
+    async def play() -> FeedPage:
+        found = page(feed(), 5.0)
+        await asyncio.sleep(0.05)
+        index(feeds, "B-1")
+        return await asyncio.wait_for(found, 3.0)
+
+    async def begin() -> asyncio.Task[FeedPage]:
+        leading = page(feed(), 60.0)
+        await asyncio.sleep(0.05)
+        return leading
+
+    async def end(leading: asyncio.Task[FeedPage]) -> None:
+        leading.cancel()
+        await asyncio.wait([leading])
+
+    leading = halted.run_until_complete(begin())
+    try:
+        assert where(asyncio.run(play()).items) == [("B-1", 0)]
+    finally:
+        halted.run_until_complete(end(leading))
+        halted.close()
+
+
 def test_a_reader_whose_time_is_over_does_not_wait_for_the_others() -> None:
     async def play() -> None:
         feeds = indexed(["A-1"])
