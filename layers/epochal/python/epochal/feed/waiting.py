@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.store.driver import TURN, Driver, Turn, turn
+from epochal.store.driver import TURN, Driver, Turn, loop_number, turn
 
 if TYPE_CHECKING:
     from epochal.index.feed_walk import WalkPage
@@ -113,9 +113,7 @@ def wait_for_more(
         pauses: pauses between looks, if nobody waits yet.
         look: looks once, consistently or not.
     """
-    kind = TURN.get()
-    loop = None if kind is threading.Event else threading.get_ident()
-    key = (driver.place, kind, loop, *place)
+    key = (driver.place, TURN.get(), loop_number(), *place)
     own = _Waiting(patience)
     with _LOCK:
         watch = _WATCHES.get(key)

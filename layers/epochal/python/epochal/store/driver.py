@@ -63,6 +63,25 @@ def turn() -> Turn:
     return TURN.get()()
 
 
+_NUMBERS: Final = itertools.count(1)
+_LOOPS: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
+
+
+def loop_number() -> int:
+    """Return a number of the event loop whose tasks can be waited for here; 0 for threads.
+
+    Several loops can take turns on one thread. While one of them runs, no task of another one goes on.
+    """
+    if TURN.get() is threading.Event:
+        return 0
+    from asyncio import get_running_loop  # noqa: PLC0415  loaded by who has a loop
+
+    try:
+        return _LOOPS.setdefault(get_running_loop(), next(_NUMBERS))
+    except RuntimeError:  # turns of another kind, which a test has made
+        return threading.get_ident()
+
+
 # Several requests in parallel, with their replies in order.
 
 A = TypeVar("A")
@@ -188,7 +207,6 @@ class Meter:
             error.capacity = self.capacity
 
 
-_NUMBERS: Final = itertools.count(1)
 _PLACES: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
 
 

@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import Any, Final, Self
 
-from epochal.store.driver import TURN, Driver, Turn, turn
+from epochal.store.driver import Driver, Turn, loop_number, turn
 
 STUCK_SECONDS: Final = 2.0
 """Seconds after which the first caller that waits goes on if nobody was let in: longer than a few slow requests."""
@@ -235,7 +235,7 @@ class Place:
     def _full_keys(self) -> list[tuple[Any, ...]]:
         """Return the keys with the driver's place and the event loop, each once, in the order of all keys."""
         place = self._driver.place
-        loop = 0 if TURN.get() is threading.Event else threading.get_ident()
+        loop = loop_number()
         if len(self._keys) == 1:
             return [(place, loop, *self._keys[0])]
         return sorted(dict.fromkeys((place, loop, *key) for key in self._keys))
