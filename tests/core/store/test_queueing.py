@@ -161,19 +161,35 @@ def test_after_callers_that_change_nothing_twice_as_many_go_on_together_until_on
 def test_a_caller_that_is_stuck_is_passed_and_disturbs_nobody_when_it_leaves(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "STUCK_SECONDS", 0.05)
-    stuck, second, third = lined_up(driver, 3)
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 0.2)
+    stuck, second = lined_up(driver, 2)
     assert second.inside.wait(SOON)
     monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
-    fourth = Caller(driver)
+    third = Caller(driver)
+    until(lambda: waiting(driver) == 1)
 
     stuck.end()
     time.sleep(0.02)
 
-    assert not fourth.inside.is_set()
+    assert not third.inside.is_set(), "the second one is still at work"
     second.end()
     third.end()
-    fourth.end()
+
+
+def test_a_caller_that_passes_a_stuck_one_gets_no_note_since_that_one_may_have_written(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, stuck = Caller(driver, note="token"), Caller(driver)
+    until(lambda: waiting(driver) == 1)
+    first.end()
+    assert stuck.inside.wait(SOON)
+    assert stuck.found == "token"
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 0.05)
+    behind = Caller(driver)
+    assert behind.inside.wait(SOON)
+    assert behind.found is None
+    stuck.end()
+    behind.end()
 
 
 def test_callers_behind_one_that_makes_progress_do_not_take_it_for_stuck(
