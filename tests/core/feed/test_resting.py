@@ -8,6 +8,7 @@ import pytest
 from epochal.feed.indexer import Indexer
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.crowding import CALM, LENGTHENING
+from epochal.index.epochs import EpochLimits
 from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Op
 from tests.core.feed.feeds import Feeds, no_fault
@@ -80,6 +81,37 @@ def test_alone_an_indexer_never_rests() -> None:
     crowd = Crowd()
     for _ in range(50):
         assert crowd.batch() == 0.0
+
+
+def test_a_batch_of_another_partition_does_not_rest() -> None:
+    crowd = crowded()
+    assert crowd.batch() > 0
+    source = Feeds(partitions=2).source()
+    names = [name for name in map("T-{}".format, range(20)) if source.partition_of(name) == 1]
+    since = len(crowd.feeds.tables.changes("streams"))
+    for name in names:
+        crowd.feeds.append(name, "a")
+
+    began = crowd.feeds.clock()
+    report = replace(crowd.indexer, sources=(source,)).index(crowd.feeds.records(since))
+
+    assert {number: done.events for number, done in report.by_partition.items()} == {1: len(names)}
+    assert crowd.feeds.clock() == began
+
+
+def test_entries_of_others_count_in_an_epoch_that_they_have_begun() -> None:
+    crowd = Crowd(feeds=Feeds(limits=EpochLimits(entries=100)))
+    crowd.batch()
+    crowd.others_write()
+    crowd.batch(1)
+    crowding = crowd.indexer._held[0].crowding  # noqa: SLF001  # what it measured
+    before = crowding.rate
+    assert before == pytest.approx(OTHERS / 2, rel=0.1)
+
+    crowd.others_write()
+    crowd.batch(1)
+
+    assert before < crowding.rate < OTHERS
 
 
 def test_records_that_failed_are_delivered_again_without_a_rest() -> None:
