@@ -13,9 +13,9 @@ from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.lazy_dataclasses import replace
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Scan, Transact
+from epochal.plan.ops import Op, Query, Reply, Scan, Transact
 from epochal.reactions.definition import Delivery
-from epochal.read_models.documents import Documents, ReadModel, ReadModels
+from epochal.read_models.documents import SMALL, Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
 from tests.core.feed.feeds import Feeds
 from tests.core.reactions.world import World
@@ -131,6 +131,31 @@ def test_a_commit_whose_answer_is_lost_is_made_once() -> None:
     model.apply(delivery("A-1", 0, "x"), count)
     assert lost
     assert model.get("x") == 1
+
+
+def test_a_place_that_a_reply_lacks_beside_the_document_is_looked_for() -> None:
+    """One reply may show the document as a transaction has left it, and not yet the place."""
+
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        count(documents, event)
+        if event.stream == "B-1" or event.type == "y":
+            documents.put("A-1", {"last": event.type, "pad": "p" * 2 * SMALL})
+
+    def torn(op: Op) -> Reply:
+        reply = driver.execute(op)
+        if isinstance(op, Query):
+            assert op.consistent
+            reply = replace(reply, items=[item for item in reply.items if item["sk"]["S"] != "place"])
+        return reply
+
+    driver = feeds().driver
+    model = ReadModels(driver=driver, table="read-models").open("counts", 1)
+    model.apply(delivery("B-1", 0, "b"), fold)
+    model.apply(delivery("A-1", 0, "x"), fold)
+
+    torn_model = ReadModels(driver=replace(driver, execute=torn), table="read-models").open("counts", 1)
+    assert torn_model.apply(delivery("A-1", 0, "x", "y"), fold) == 1
+    assert (model.get("x"), model.get("y"), model.place("A-1")) == (1, 1, 2)
 
 
 def test_a_fold_that_fails_changes_nothing() -> None:
