@@ -15,6 +15,8 @@ from epochal.care.status import groups_of, standings
 from epochal.errors import GroupMissing
 from epochal.hosting import function as hosting
 from epochal.hosting.group_summaries import summaries_of
+from epochal.hosting.leases import pause_after
+from epochal.model.moments import PER_SECOND, parse_time
 from epochal.named_objects import load_object
 from epochal.reactions.steering import GroupFigures, Groups
 from tests.core.reactions.world import World
@@ -77,12 +79,12 @@ def unloadable(write: Write) -> None:
     write("import a_module_that_nobody_has\n")
 
 
-def wake() -> None:
+def wake(receives: int = 1) -> None:
     """Wake the function, which cannot load its reaction."""
     environment = {"EPOCHAL_REACTION": "board", "EPOCHAL_QUEUE": "queue"}
     handler = hosting.loaded(lambda: load_object(f"{MODULE}:departures"), environment)
     with pytest.raises((ImportError, AttributeError, SyntaxError, ValueError)):
-        handler({"Records": [message(0, 99)]}, Context())  # type: ignore[arg-type]
+        handler({"Records": [message(0, 99, receives=receives)]}, Context())  # type: ignore[arg-type]
 
 
 def steered(world: World) -> Groups:
@@ -131,6 +133,14 @@ def test_it_shows_in_the_list_of_groups_and_in_the_status_of_the_index(world: Wo
     (standing,) = standings(world.feeds.driver, "index", names)
     ((run,),) = [group.blocked for group in standing.groups]
     assert run.cause.startswith("the reaction cannot be loaded")
+
+
+@pytest.mark.usefixtures("unloadable")
+@pytest.mark.parametrize("receives", [1, 3])
+def test_the_next_run_is_expected_when_the_message_comes_again(world: World, receives: int) -> None:
+    wake(receives)
+    ((run,),) = [figures.blocked for figures in shown(world)]
+    assert parse_time(run.due) - parse_time(run.last) == pause_after(receives) * PER_SECOND
 
 
 @pytest.mark.usefixtures("unloadable")
