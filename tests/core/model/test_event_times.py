@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import pytest
 
@@ -26,3 +26,21 @@ def test_a_datetime_is_stored_as_the_text_of_the_same_moment() -> None:
 def test_a_datetime_without_a_time_zone_is_refused(kind: type[Event | Unfold]) -> None:
     with pytest.raises(InvalidInput, match="timestamp: must have a time zone"):
         kind(type="Paid", timestamp=datetime.now(UTC).replace(tzinfo=None))
+
+
+class NoOffset(tzinfo):
+    """A time zone that does not say how far it is from UTC; such a datetime counts as naive."""
+
+    def utcoffset(self, _: datetime | None) -> None:
+        return None
+
+    def dst(self, _: datetime | None) -> None:
+        return None
+
+    def tzname(self, _: datetime | None) -> None:
+        return None
+
+
+def test_a_datetime_whose_time_zone_has_no_offset_is_refused_too() -> None:
+    with pytest.raises(InvalidInput, match="timestamp: must have a time zone"):
+        Event(type="Paid", timestamp=datetime(2026, 1, 31, 12, tzinfo=NoOffset()))
