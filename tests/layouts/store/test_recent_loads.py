@@ -11,9 +11,9 @@ from epochal.errors import InvalidInput
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
-from epochal.pages.items import STREAMS, Page, read_page
+from epochal.pages.items import STREAMS, Page, page_key, read_page
 from epochal.pages.reading import RECENT
-from epochal.plan.ops import Op, Query, Reply, Set, Update
+from epochal.plan.ops import Delete, Op, Query, Reply, Set, Update
 from epochal.plan.values import binary
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import StreamState
@@ -148,6 +148,27 @@ def test_an_earlier_page_that_cannot_be_read_is_left_out() -> None:
     tables.execute(Update(table="streams", key=key, sets=(Set("w", binary(b"short")),), removes=()))
 
     assert [each.index for each in loaded(streams).events] == [*range(broken.version, 8)]
+
+
+def test_an_earlier_page_that_is_missing_ends_what_is_brought() -> None:
+    streams = memory_streams(tables := MemoryTables({"streams": STREAMS}))
+    fill(streams, 8)
+    missing = pages(tables)[-2]
+    tables.execute(Delete(table="streams", key=page_key(S, missing.index)))
+
+    assert [each.index for each in loaded(streams).events] == [*range(missing.version, 8)]
+
+
+def test_metadata_in_the_bucket_is_not_brought_either() -> None:
+    streams = memory_streams(tables := MemoryTables({"streams": STREAMS}))
+    streams.append(S, [Event(type="Large", meta=Random(1).randbytes(500_000))])
+    while len(pages(tables)) == 1:
+        streams.append(S, [event(1)])
+
+    state = loaded(streams)
+
+    assert not any(isinstance(each.meta, Claim) for each in state.events)
+    assert (state.events[0].index, state.capacity.requests) == (pages(tables)[-1].index, 1)
 
 
 def test_large_events_of_earlier_pages_are_not_opened() -> None:
