@@ -35,7 +35,7 @@ def cursor_name(base: int) -> str:
 
 
 def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
-    """Read how far the auditor has scanned the table of the source whose first partition is `base`."""
+    """Read a source's audit cursor, empty if there is none; `base` is the source's first partition."""
     reply: Found = yield Get(table=table, key=calf_key(cursor_name(base), 0))
     item = reply.item
     if item is None:

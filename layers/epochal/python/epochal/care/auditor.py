@@ -95,9 +95,7 @@ class Auditor:
     streams: Callable[[], Streams] | None = None
 
     def audit(self, seconds: float) -> Audit:
-        """Scan pages until the limit of pages or seconds is reached, wait for late events, then mend and
-        prune.
-        """
+        """Scan pages within the limits, wait for late indexing, then mend and prune; return the counts."""
         audit, ends = Audit(), self.mender.driver.clock() + 2 * seconds
         scanned = [
             _Scanning(source=source, cursor=self._cursor(source), retention=self._retention())
@@ -115,7 +113,10 @@ class Auditor:
         return audit
 
     def _turns(self, scanned: list[_Scanning], ends: float) -> Iterator[_Scanning]:
-        """Yield the sources in turn, one page each, so that a large table does not keep the others waiting."""
+        """Yield unfinished sources in turn, one page each, until a limit of pages, late heads or time.
+
+        A large table does not keep the others waiting.
+        """
         pages = 0
         while unfinished := [scanning for scanning in scanned if not scanning.over]:
             for scanning in unfinished:
@@ -126,7 +127,7 @@ class Auditor:
                 yield scanning
 
     def _scan(self, scanning: _Scanning, audit: Audit) -> None:
-        """Scan one page of a source's table, and note the heads that the index is behind."""
+        """Scan one page of a source's table; note heads that the index is behind, and streams to prune."""
         source, cursor = scanning.source, scanning.cursor
         page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
         heads = read_heads(source, page.items, lambda head: audit.troubles.append(str(head)))
@@ -170,9 +171,7 @@ class Auditor:
         return Overdue(rules=self.rules, streams=self.streams)
 
     def _prune(self, source: Source, retention: Overdue, ends: float, audit: Audit) -> None:
-        """Prune streams beyond the rules of retention, of events that the index has, until the limits are
-        reached.
-        """
+        """Prune streams beyond the retention rules, only of events that the index has, within the limits."""
         some, items = retention.some(), 0
         for partition, streams in streams_by_partition(source, some).items():
             try:
@@ -193,7 +192,7 @@ class Auditor:
                 items += emptied
 
     def _behind(self, source: Source, heads: list[ScannedHead], audit: Audit) -> list[Behind]:
-        """The heads of which the index lacks something; a partition that cannot be read is noted as trouble."""
+        """Return the heads of which the index lacks something; an unreadable partition is noted as trouble."""
         behind: list[Behind] = []
         for partition, heads_there in heads_by_partition(source, heads).items():
             try:

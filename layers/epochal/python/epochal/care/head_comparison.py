@@ -43,7 +43,7 @@ class HeadComparison:
 
 
 def compare_heads(mender: Mender, source: Source, series: Series, requests: int = REQUESTS) -> HeadComparison:
-    """Compare as many heads of a source with the index as some requests read.
+    """Compare the heads that `requests` requests read with the index; return counts of what it lacks.
 
     Raises:
         CorruptData: the newest epochs of a partition cannot be read.

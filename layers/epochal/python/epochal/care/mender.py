@@ -30,7 +30,7 @@ from epochal.plan.values import Key
 
 
 def reached(table: str, partition: Partition, changes: Sequence[Change]) -> Steps[dict[str, int]]:
-    """Read up to which index the index has each stream of some changes, and each removal up to which mark.
+    """Read up to which index each changed stream is indexed, and up to which mark each removal, by name.
 
     The answer is not older than this call; `partition` keeps the epochs that were read.
     """
@@ -83,7 +83,7 @@ class Mender(IndexWriter):
         return behind
 
     def reached(self, partition: int, streams: Iterable[str]) -> dict[str, int]:
-        """Read up to which index the index has each of some streams of a partition.
+        """Return up to which event the index has each given stream of a partition, by stream.
 
         Raises:
             CorruptData: the newest epochs cannot be read.
@@ -105,7 +105,7 @@ class Mender(IndexWriter):
         return next(iter(read_heads(source, () if image is None else (image,))), None)
 
     def mend(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> Ingested:
-        """Index what the index lacks of the streams of these heads, as a late stream record would.
+        """Index what the index lacks of these heads' streams, as a late stream record would.
 
         Raises:
             CorruptData: the newest epochs cannot be read.
@@ -116,7 +116,7 @@ class Mender(IndexWriter):
 
 
 def changes_of(source: Source, head: ScannedHead) -> list[Change]:
-    """The changes that a head tells of: its newest events, and a removal of events.
+    """Return the changes that a head tells of: its newest events, and a removal of events, if any.
 
     Where its events cannot be read, the change is that there are some: healing the stream reports why.
     """

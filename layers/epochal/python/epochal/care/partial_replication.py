@@ -78,7 +78,7 @@ class Replica:
     now: int = field(default_factory=time.time_ns)
 
     def findings(self) -> Iterator[Torn]:
-        """Yield everything of which the replica has only a part: of streams, then of keys."""
+        """Yield what the replica has only in part, of streams, then of keys; with `mend`, repair it."""
         written = RecentWrites(until=from_unix_nanoseconds(self.now), within=int(self.seconds * PER_SECOND))
         looked_at = set[str]()
         everything = replace(pages_source(self.table), where=Present("n"))
@@ -103,7 +103,7 @@ class Replica:
         yield from self._of_keys(written)
 
     def _of_stream(self, stream: str) -> Iterator[Torn]:
-        """Check the pages of one stream, read by themselves, and mend them where that is wanted."""
+        """Read one stream's pages again, mend them if `mend` is set, and yield what was wrong with them."""
         pages = self._pages(stream)
         findings, mended, cause = [*torn_pages(stream, pages)], False, ""
         if self.mend and any(not finding.advice for finding in findings):
@@ -118,7 +118,7 @@ class Replica:
         )
 
     def _of_keys(self, written: RecentWrites) -> Iterator[Torn]:
-        """Yield records of idempotency keys whose append did not arrive; with `mend`, delete them."""
+        """Yield key records whose append has not fully arrived; with `mend`, delete those that are safe to."""
         quiet = written.until - written.latest >= QUIET
         for name, torn in written.torn():
             mended = self.mend and quiet and not torn.advice
@@ -133,9 +133,7 @@ class Replica:
         return [PageFacts.of(page) for page in _readable(items, self.table)]
 
     def _mend(self, stream: str, pages: Sequence[PageFacts]) -> None:
-        """Mend a stream: reset what its first and last pages claim, fill and close pages, then prune to the
-        end.
-        """
+        """Mend a stream: correct what its first and last pages claim, fill and close pages, then prune."""
         etag, mark, first, head = secrets.token_hex(16), pruned_below(pages), pages[0], pages[-1]
         claims_too_much = first.low_water >= first.version and (
             first is not head or first.low_water > head.version
@@ -163,9 +161,7 @@ class Replica:
             pass
 
     def _fill(self, stream: str, before: PageFacts | None, at: int, following: PageFacts, etag: str) -> None:
-        """Fill a gap up to the following page: extend the page before it, emptied, or put an empty page
-        there.
-        """
+        """Fill a gap up to `following`: empty and extend the open page before it, or put an empty page there."""
         if before is not None and not before.full:
             page = self._page(stream, before)
             emptied = replace(page, version=following.index, frames=(), unfolds=b"", full=True)

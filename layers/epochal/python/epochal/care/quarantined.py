@@ -80,7 +80,7 @@ class PoisonRecords:
             yield from self._of(source).values()
 
     def retry(self, source: str, index: int) -> Ingested:
-        """Index a record again, from its head as it is now or else as it was then, and note the outcome.
+        """Index a poison record again, from its head as it is now or else as it was kept; note the outcome.
 
         Raises:
             InvalidInput: there is no such record, or it is no longer waiting.
@@ -145,7 +145,7 @@ class PoisonRecords:
 
 
 def _read(source: str, index: int, event: EncodedEvent) -> PoisonRecord:
-    """Read a record that was set aside from its event."""
+    """Read a poison record from the event that set it aside."""
     fields = _fields(event)
     return PoisonRecord(
         source=source,

@@ -72,7 +72,7 @@ class Rebuilder:
     tell: Callable[[str], object] = str
 
     def from_tables(self, source: Source) -> Rebuilt:
-        """Index what the index lacks of the streams whose heads are in a source's table."""
+        """Index what the index lacks of the streams with heads in a source's table; return the counts."""
         rebuilt = Rebuilt()
         for page in heads(self.mender.driver, source, self.segments):
             result = read_heads(source, page, lambda head: rebuilt.troubles.append(str(head)))
@@ -86,7 +86,7 @@ class Rebuilder:
         return rebuilt
 
     def from_export(self, source: Source, items: Iterable[Item], spool: Spool) -> Rebuilt:
-        """Index the events in the items of an exported table, sorted by stream with the help of `spool`.
+        """Index an exported table's events, sorted by stream in `spool`; return the counts.
 
         What follows a hole in a stream is left for a repair from the live tables.
         """
@@ -139,7 +139,7 @@ class Rebuilder:
         ]
 
     def _spool(self, source: Source, item: Item, spool: Spool, done: Rebuilt) -> None:
-        """Add the events of an exported item to the spool, or note that the item cannot be read."""
+        """Add an exported item's events and pruning to the spool, or note that the item cannot be read."""
         try:
             span = source.stored(item)
             end = source.end(item) if holds(source.where, item) else None
@@ -158,7 +158,7 @@ class Rebuilder:
 
 
 def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> Iterator[Span]:
-    """Yield the spans of a stream without overlaps and pruned events, up to the first missing event."""
+    """Yield a stream's spans without overlaps and pruned events; note the first missing event, and stop."""
     next_index = below
     for span in spans:
         if span.index > next_index:

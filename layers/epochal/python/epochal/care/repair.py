@@ -91,7 +91,7 @@ class Repairer:
         return Repaired(finding=finding, why=finding.remedy)
 
     def _ingest(self, findings: list[Finding]) -> Iterator[Repaired]:
-        """Index the missing events of streams of one partition."""
+        """Index the missing events of one partition's streams; yield each finding with what became of it."""
         if not findings:
             return
         source, number = self._source(findings[0]), findings[0].partition or 0

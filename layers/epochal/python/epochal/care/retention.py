@@ -45,7 +45,7 @@ _DAY: Final = 24 * 3_600 * PER_SECOND
 
 
 def keep(category: str, *, count: int | None = None, days: int | None = None) -> str:
-    """Write a rule of retention as the setting `keep` of a stage takes it: `Visit:100`, `Log:30d`, `Trace:100:30d`.
+    """Return a retention rule as a stage's setting `keep`: `Visit:100`, `Log:30d`, `Trace:100:30d`.
 
     Args:
         category: category of the streams.
@@ -74,7 +74,7 @@ class Rule:
     days: int | None
 
     def before(self, source: Source, head: ScannedHead, now: Ticks) -> int:
-        """The index below which a stream's events are beyond the rule, as far as one of its heads tells."""
+        """Return the index below which a stream's events are beyond the rule, as far as `head` tells."""
         bounds = [0]
         if self.count is not None and head.end.next is not None:
             bounds.append(head.end.next - self.count)

@@ -175,7 +175,7 @@ def _ordered(fields: Fields, names: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def _comparable(value: AttributeValue) -> int | str:
-    """Convert a key attribute to a value that SQLite orders as DynamoDB does."""
+    """Convert a key attribute to what SQLite orders as DynamoDB does; raise for numbers beyond 64 bits."""
     ((kind, content),) = value.items()
     if kind != "N":
         return str(content)

@@ -92,7 +92,7 @@ class PartitionStanding:
 def standings(
     driver: Driver, table: str, groups: Collection[str] = (), now: Callable[[], int] = time.time_ns
 ) -> Iterator[PartitionStanding]:
-    """Read the state of every partition on record, with the state of the named groups in it."""
+    """Yield the state of every partition on record, with the state of the named groups in it."""
     series = driver.run(read_series(table))
     moment = from_unix_nanoseconds(now())
     failures = driver.run(indexer_failures(table, series, moment))
@@ -116,7 +116,7 @@ def groups_of(driver: Driver, table: str) -> list[str]:
 
 
 def some_groups_of(driver: Driver, table: str) -> tuple[list[str], bool]:
-    """The names of groups that `REQUESTS` requests find, and whether these are all that there are."""
+    """Return the group names that `REQUESTS` requests find, and whether these are all that there are."""
     names: set[str] = set()
     scan = Scan(table=table, where=_STATES)
     for _ in range(REQUESTS):
@@ -129,7 +129,7 @@ def some_groups_of(driver: Driver, table: str) -> tuple[list[str], bool]:
 
 
 def strayed(driver: Driver, table: str) -> Iterator[Finding]:
-    """Find what does not belong in an index: users' streams, and checkpoints beyond the end of their chain."""
+    """Yield what does not belong in an index: users' streams, and checkpoints beyond their chain's end."""
     groups: set[str] = set()
     for page in driver.pages(Scan(table=table, where=_ODD)):
         groups.update(_groups_in(page.items))
@@ -161,7 +161,7 @@ def _groups_in(items: Iterable[Item]) -> set[str]:
 
 
 def _stray(item: Item) -> Finding:
-    """The finding about a stream that somebody appended to the index as if it were a table of streams."""
+    """Make the finding about a stream that somebody appended to the index, as if to a table of streams."""
     return Finding(
         kind="stray stream",
         source="index",
@@ -200,7 +200,7 @@ def _standing(
 def _group(
     table: str, partition: int, end: Checkpoint, group: str, state: GroupState, *, now: Ticks
 ) -> Steps[GroupStanding]:
-    """The state of a group in a partition: how far it is behind the chain's end, and what blocks it."""
+    """Read a group's state in a partition: how far it is behind the chain's end, and what blocks it."""
     behind = yield from _between(table, partition, state.checkpoint, end)
     blocked: tuple[FailedRun, ...] = ()
     if state.checkpoint < end:
@@ -216,9 +216,7 @@ def _group(
 
 
 def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> Steps[int | None]:
-    """Count the entries between two checkpoints; None where the first one is not on the chain before the
-    second.
-    """
+    """Count the entries between two checkpoints; None if `start` is not on the chain before `end`."""
     if start > end:
         return None
     count = end.offset if end.epoch > start.epoch else end.offset - start.offset

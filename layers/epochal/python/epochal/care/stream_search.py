@@ -26,7 +26,7 @@ class SearchPage:
 def search_streams(
     driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int
 ) -> SearchPage:
-    """Search a source's table for streams whose names begin with `prefix`, by so many requests."""
+    """Find a source's streams whose names begin with `prefix`, by at most `requests` scan requests."""
     streams: dict[str, None] = {}
     for _ in range(requests):
         page = driver.ask(scan(source, after=after, consistent=False))

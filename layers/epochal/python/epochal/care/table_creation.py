@@ -36,7 +36,7 @@ def create_table(
     protect: bool = False,
     recover: bool = False,
 ) -> None:
-    """Create a table from its specification, and wait until it can be used. Raises boto's error where it exists.
+    """Create a table from its specification, and wait until it is usable; raise boto's error if it exists.
 
     Args:
         units: provisioned capacity, or a limit of on-demand capacity; no limit where None.
@@ -65,7 +65,10 @@ def create_table(
 def complete(
     client: DynamoDBClient, name: str, described: Any, spec: TableSpec, *, recover: bool = False
 ) -> None:
-    """Wait until a table can be used, and turn on its TTL and recovery, which are not part of its creation."""
+    """Wait until a table can be used; turn on its TTL, if specified, and its recovery, with `recover`.
+
+    Neither is part of its creation.
+    """
     if described["TableStatus"] != "ACTIVE":  # a stand-in's is at once
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     if spec.ttl is not None:
@@ -81,7 +84,7 @@ def complete(
 
 
 def differs(described: Any, spec: TableSpec) -> str | None:
-    """Compare a described table with its specification, and name what differs; None where nothing does."""
+    """Return what a described table differs in from its specification, such as its keys; None if nothing."""
     types = {
         description["AttributeName"]: description["AttributeType"]
         for description in described["AttributeDefinitions"]

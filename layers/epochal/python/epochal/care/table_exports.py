@@ -57,7 +57,9 @@ class Export:
         return map(read_fields, self.fields())
 
     def fields(self) -> Iterator[Fields]:
-        """Yield every item as DynamoDB JSON, read line by line from the export's files.
+        """Yield every item of the export as DynamoDB JSON, with its incremental exports applied.
+
+        The export's files are read line by line.
 
         Raises:
             InvalidInput: it is no full export in DynamoDB JSON; or what follows it is not incremental, or does not

@@ -49,7 +49,7 @@ class _Later:
     stateless: bool
 
     def may_have_had(self, part: _Part) -> bool:
-        """Whether the page may have held a write that it does not show."""
+        """Return whether the page may have held the write `part`, which it does not show."""
         if self.time <= part.time or self.version < part.first:
             return False
         if self.base > part.first:
@@ -116,7 +116,7 @@ class RecentWrites:
             self.records[name] = parts
 
     def torn(self) -> Iterator[tuple[str, Torn]]:
-        """Yield the records whose appends have come only in part, or not at all."""
+        """Yield each recent record's name and finding, if its append has come only in part, or not at all."""
         for name, parts in self.records.items():
             moment = max(part.time for part in parts)
             streams = {part: self.writes.get(part, ()) for part in parts}
@@ -133,7 +133,7 @@ class RecentWrites:
         return any(later.may_have_had(part) for later in self.pages.get(part.index, ()))
 
     def _forget(self) -> None:
-        """Forget the writes and pages that are too old."""
+        """Forget the writes and pages that are too old, and set the number at which it is done again."""
         self.writes = {place: write for place, write in self.writes.items() if place.time >= self.since}
         remaining = {
             index: [page for page in pages if page.time >= self.since] for index, pages in self.pages.items()

@@ -50,7 +50,7 @@ class PageFacts:
 
 
 def pruned_below(pages: Sequence[PageFacts]) -> int:
-    """The index below which the stream is pruned, as far as its pages have come without a hole."""
+    """Return the index below which the stream is pruned, as far as its pages have come without a hole."""
     end = pages[-1].version
     low_waters = (candidate.low_water for candidate in pages if candidate.low_water <= end)
     mark = max(0, *low_waters, *(candidate.base for candidate in pages if candidate.base > candidate.index))

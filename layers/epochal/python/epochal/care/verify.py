@@ -201,7 +201,7 @@ class _Pass:
         return self.of.mender.driver.run(read_marks(self.of.mender.index_table, number, leaves, streams))
 
     def _grown(self, number: int, epoch: int, streams: Collection[str]) -> dict[str, int]:
-        """Read how far some streams have come since, from an epoch that has been walked before."""
+        """Return the next index of each of some streams, from walking the chain again from `epoch`."""
         indexes: dict[str, int] = {}
         place: ChainPosition | None = ChainPosition(partition=number, epoch=epoch)
         while place is not None:
@@ -255,9 +255,7 @@ class _Pass:
                 yield from self._missing(number, mine)
 
     def _missing(self, number: int, heads: list[ScannedHead]) -> Iterator[Finding]:
-        """Yield the events that the index lacks of some streams of a partition, read again from index and
-        heads.
-        """
+        """Yield the events of some streams that the index lacks, after reading index and heads again."""
         mender, cause = self.of.mender, ""
         try:
             late = {behind.head.end.stream: behind for behind in mender.behind(self.source, number, heads)}

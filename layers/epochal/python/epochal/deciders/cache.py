@@ -96,7 +96,7 @@ class Cache:
         return self._bytes
 
     def get(self, key: Hashable, now: float = -inf) -> CachedState | None:
-        """Return the entry under `key` unless it is too old at the clock reading `now`; mark it as used.
+        """Return the entry under `key` and mark it as used; drop it and return None if it is too old at `now`.
 
         Args:
             key: key that `put` kept the entry under.

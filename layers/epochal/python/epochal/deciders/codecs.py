@@ -124,7 +124,7 @@ class EventCodec(Generic[E]):
         must_be_plain(self.decode, "decode")
 
     def read(self, event: StoredEvent) -> E | None:
-        """Decode an event that a reader, a reaction or a read model receives.
+        """Decode an event that a reader, reaction or read model receives; None if there is nothing to decode.
 
         None if its type is unknown and `skips_unknown`, if it belongs to a timer, or if the feed says that it is gone.
 

@@ -214,7 +214,7 @@ class Folder(Generic[S, E]):
         )
 
     def _restore(self, head: Head) -> _Start[S] | _OutOfDate | None:
-        """Restore the state from a head's unfolds; None without such a state, or the outdated snapshot.
+        """Restore the state from a head's unfolds; None if they hold none, `_OutOfDate` if it is outdated.
 
         It begins with the last unfold that is an origin, and those after it are folded in.
         """
@@ -311,7 +311,7 @@ class Folder(Generic[S, E]):
         )
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
-        """Decode an event; nothing if its type is a timer's, or is unknown and may be skipped."""
+        """Decode an event into a sequence of one; empty if it is a timer's, or unknown and may be skipped."""
         if recorded.type in TIMERS:
             return ()
         event = must_be_done(self.codec.decode(_stored(recorded, recorded.index, recorded.stream)), "decode")
@@ -322,7 +322,7 @@ class Folder(Generic[S, E]):
         raise UnknownType(recorded.stream, recorded.index, recorded.type)
 
     def _decode_unfold(self, stream: str, unfold: RecordedUnfold) -> E | _OutOfDate | None:
-        """Decode an unfold; None if its type is unknown, or the reason why it is out of date."""
+        """Decode an unfold; None if its type is unknown, `_OutOfDate` with the reason if it is outdated."""
         stored = _stored(unfold, unfold.version, stream)
         if self.access.state_in_unfolds:
             return must_be_done(self.codec.decode(stored), "decode")

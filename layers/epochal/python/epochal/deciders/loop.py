@@ -196,7 +196,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
 
     @abstractmethod
     def append(self, base: B, plan: P, since: float) -> tuple[R, T] | Earlier[R, T] | Moved[B, R, T]:
-        """Append what was decided, on exactly the base that it was decided on.
+        """Append what was decided on exactly `base`; return the outcome, an earlier answer, or `Moved`.
 
         `since` is the clock reading before that.
 
@@ -229,7 +229,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         return result, replace(cast("Any", outcome), capacity=meter.capacity)
 
     def _run(self, attempts: int, place: Place) -> tuple[R, T]:
-        """Load, decide and append until a decision is stored, or the attempts are used up.
+        """Load, decide and append until there is an answer; raise `Contended` after that many attempts.
 
         Args:
             place: place in the queues of what is decided on, which is told whether the decision writes.
@@ -284,7 +284,7 @@ def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
 
 
 def pair_of(answer: object) -> tuple[Any, Any]:
-    """Return a result and events as a user's `decide` returned them; raise `InvalidInput` for other than a pair."""
+    """Return the result and events that a user's `decide` returned; raise `InvalidInput` if it is no pair."""
     must_be_done(answer, "decide")
     if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004  a pair
         shown = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__
@@ -294,7 +294,7 @@ def pair_of(answer: object) -> tuple[Any, Any]:
 
 
 def decision_of(answer: tuple[R, Answer[E]]) -> Decision[R, E]:
-    """Convert what a user's `decide` returned into a decision; raise `InvalidInput` for a coroutine."""
+    """Convert what a user's `decide` returned into a decision; raise `InvalidInput` if that cannot be."""
     result, events = pair_of(answer)
     also = events.also if isinstance(events, WithAlso) else ()
     parts = tuple(must_be_events(events))

@@ -103,7 +103,7 @@ class Decisions:
         must_be_whole(self.attempts, "attempts", 1)
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
-        """Read the events of all projections at once, and fold them into a model.
+        """Read the events of all projections at once, and fold them into a model; store a snapshot if due.
 
         Args:
             projections: projections by the names that their states get in the model; at least one.
@@ -234,7 +234,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         plan: Decision[R, Event],
         since: float,  # noqa: ARG002  a model has no age
     ) -> tuple[R, Decided] | Earlier[R, Decided] | Moved[Model, R, Decided]:
-        """Append the decided events on condition that no newer event matches the model's query."""
+        """Append unless newer events match the model's query; return the outcome, earlier answer or `Moved`."""
         store = self.decisions.store
         try:
             answer = store.try_append(

@@ -54,7 +54,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         return base.confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
-        """Read the stream again; update the model if the stream has changed."""
+        """Read the stream again; if it has changed, return an earlier answer, or the base with a new model."""
         ((party,), (before,)) = self.parties, base.loaded
         loaded = party.deciders.loader.read(party.stream, before)
         if token_of(loaded.known) == token_of(before.known):
@@ -65,7 +65,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Outcome | Moved[DecisionBase, R, Any]:
-        """Append to the stream if it is as it was read, and no newer event matches the query."""
+        """Append if the stream is as read and no newer event matches the query; return outcome or `Moved`."""
         (only,) = appends
         options = AppendOptions(fail_if=base.model.query, after=base.model.position, also=also)
         outcome = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)

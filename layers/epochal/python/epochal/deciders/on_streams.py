@@ -302,7 +302,7 @@ class Deciders(Generic[C, S, E]):
         return partial(OnStreamAndQuery, projections=given)
 
     def _key_of(self, stream: str, key: str | None, *, joint: bool) -> DecisionKey | str | None:
-        """Check a key, and return it as the decision's source takes it: of the stream, or of all that is decided on."""
+        """Check a key; return the stream's `DecisionKey`, or the key itself if `joint`; None without a key."""
         if key is None:
             return None
         if not joint:
@@ -468,7 +468,7 @@ def _several(
 def decision_function(
     decider: Decider[Any, Any, Any], command: object, decide: Callable[..., Any] | None, *, with_result: bool
 ) -> Callable[..., tuple[Any, Any]]:
-    """Return the function that decides and returns a result and events: the decider's own, or the caller's.
+    """Return the function that decides, with a result and events: the decider's own, or the caller's.
 
     Raises:
         InvalidInput: there is neither a command nor a function, or both; or no function that returns a result.

@@ -57,7 +57,7 @@ def projection(
     codec: EventCodec[Any] | None = None,
     evolve: Callable[[S, Any], S] | None = None,
 ) -> Projection[S]:
-    """Build a projection over the events that have all of `tags`, by type functions or by a codec.
+    """Build a projection of the events with all `tags`, folded by a function per type or by a codec.
 
     Args:
         tags: tags that the events have.

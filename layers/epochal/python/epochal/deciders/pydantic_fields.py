@@ -40,7 +40,7 @@ def written_as(name: str, field: Mapping[str, Any]) -> str:
 
 
 def read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[str]:
-    """Return the members from which a Pydantic field can be read."""
+    """Return the names of the JSON members that a Pydantic field can be read from."""
     alias = field.get("validation_alias", name)
     if not by.get("validate_by_alias", True):
         return {name}

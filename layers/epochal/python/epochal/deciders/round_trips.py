@@ -79,7 +79,7 @@ class _Comparison:
             self._compare_objects(value, back)
 
     def _compare_dates(self, value: date, back: Any) -> None:
-        """Compare dates and times by their text.
+        """Raise `Mismatch` if the texts of two dates or times differ, or if a needed offset is missing.
 
         Times in the hour that a clock repeats are never equal to those of another zone.
         """
@@ -91,7 +91,7 @@ class _Comparison:
             raise _other(value, back)
 
     def _compare_keys(self, value: Any, back: Any) -> None:
-        """Compare the keys of an object, or the members of a set."""
+        """Raise `Mismatch` if the keys of an object, or the members of a set, came back different."""
         keys = {key: key for key in back}
         if len(value) != len(keys):
             raise _other(value, back)
@@ -108,7 +108,7 @@ class _Comparison:
             self._within(str(name), member, of_back[name])
 
     def _compare_objects(self, value: Any, back: Any) -> None:
-        """Compare the stored members of two objects, or the objects themselves if they have none."""
+        """Raise `Mismatch` if two objects differ in stored members, or as values if they have none."""
         if value is back:
             return
         members = _members_of(value)

@@ -111,7 +111,7 @@ def fixed_of(shapes: Sequence[Shape]) -> Shape:
         """Build a function that converts each element by its own shape."""
 
         def converted(value: Any) -> Any:
-            """Convert each element of an array of the right length."""
+            """Convert each element of an array; raise `Mismatch` if it has another length."""
             if len(value) != len(shapes):
                 raise Mismatch(rule)
             pairs = enumerate(zip(shapes, value, strict=True))
@@ -221,7 +221,7 @@ def _one(accepts: Accept, rule: str, convert: Convert | None = None) -> Convert:
     """Build a function that checks a value by a rule, then converts it; it raises `Mismatch`."""
 
     def checked(value: Any) -> Any:
-        """Check a value, then convert it."""
+        """Check a value, then convert it; raise `Mismatch` if either fails."""
         if not accepts(value):
             raise Mismatch(rule, got=value)
         try:

@@ -139,7 +139,7 @@ def is_upcast(known: StoredClass | None, data: bytes) -> bool:
 
 
 def warn_once(kind: str, why: str) -> None:
-    """Log once for each kind of snapshot that states are made from events instead."""
+    """Warn that states are not made from a kind of snapshot, once for each kind and reason."""
     if (kind, why) not in _warned:
         _warned.add((kind, why))
         _LOGGER.warning(

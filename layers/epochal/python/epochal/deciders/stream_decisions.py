@@ -250,7 +250,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return replace(self, streams=streams, parties=tuple(parties), place=place)
 
     def load(self) -> DecisionBase | Earlier[R, _All]:
-        """Load the state of each stream, then look up the key."""
+        """Load each stream's state, then look up the key; return the base, or an earlier call's answer."""
         return self._free(
             [
                 party.deciders.loader.load(party.stream, self.how, self._latest(party.stream))
@@ -343,7 +343,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _onward(
         self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
     ) -> DecisionBase | Earlier[R, _All]:
-        """Update the states of streams that have changed, from heads received or by reading them."""
+        """Return the base with changed streams' states updated, from heads or reads; or an earlier answer."""
         loaded = list(base.loaded)
         for place, party in enumerate(self.parties):
             stream, loader = party.stream, party.deciders.loader
@@ -456,7 +456,7 @@ def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, 
 
 
 def encode_event(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
-    """Encode an event or timer that `decide` returned, to append it; without a codec, events are encoded already."""
+    """Encode an event or timer that `decide` returned; without a codec, events are encoded already."""
     if isinstance(event, Later):
         from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
 

@@ -75,7 +75,7 @@ class _Shapes:
         constructed = self.constructed
 
         def write(value: Any) -> Any:
-            """Write a value, and check that it can be read back."""
+            """Write a value; if constructors run code, check that it can be read back."""
             try:
                 written = shape.write(value)
                 if constructed:
@@ -103,7 +103,7 @@ class _Shapes:
         return self._composed(hint, get_origin(hint), get_args(hint))
 
     def _composed(self, hint: Any, origin: Any, parts: tuple[Any, ...]) -> Shape:
-        """Return the shape of a generic type such as a list, an optional or a literal."""
+        """Return the shape of a generic type such as a list, an optional or a literal; raise for others."""
         if origin is Literal:
             return literal_of(parts)
         if origin in (Union, UnionType):
@@ -137,7 +137,7 @@ class _Shapes:
         return self._records[kind]
 
     def _fields(self, kind: Any) -> list[Field]:
-        """List the fields of a class with their shapes."""
+        """Return the fields of a class with their shapes; note if its constructor does more than set them."""
         hints = hints_of(kind)
         self.constructed = self.constructed or not _has_plain_constructor(kind)
         return [
