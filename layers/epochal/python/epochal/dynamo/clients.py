@@ -51,7 +51,7 @@ def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Cl
 def service_client(
     service: str, *, endpoint: str | None = None, region: str | None = None, retried: bool = False
 ) -> Any:
-    """Create a botocore client for any other AWS service.
+    """Create a botocore client for the AWS service of this name; boto retries only with `retried`.
 
     Args:
         retried: boto may retry, since repeating the request changes nothing more: a FIFO queue or topic drops

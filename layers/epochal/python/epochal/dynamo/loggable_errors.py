@@ -36,7 +36,7 @@ def describe_chain(error: BaseException) -> str:
 
 
 def describe_failed_load(error: BaseException) -> str:
-    """Describe why code cannot be loaded: by the message if that names code only, or by the kind and the line."""
+    """Describe why code cannot be loaded: by the message if it names code only, else by kind and line."""
     of_module = isinstance(error, AttributeError) and isinstance(error.obj, ModuleType)
     if of_module or isinstance(error, ImportError | SyntaxError):
         return f"{type(error).__name__}: {error}"

@@ -32,7 +32,7 @@ class _Part(NamedTuple):
 
 
 def in_append_order(source: Source, changes: Sequence[tuple[Item, Change, R]]) -> list[tuple[Change, R]]:
-    """Return the changes of images in order, with the spans of one append divided and joined by number.
+    """Return the changes in order; events that one append put in several streams come by their numbers.
 
     Args:
         source: source of the images.
@@ -63,7 +63,7 @@ def in_append_order(source: Source, changes: Sequence[tuple[Item, Change, R]]) -
 
 
 def _parts(source: Source, changes: Sequence[tuple[Item, Change, object]]) -> dict[int, tuple[bytes, _Part]]:
-    """Return for each change that shares its append with another the append's id, and its part of it."""
+    """Return the append's id and the part of it for each change that shares an append, by its place."""
     tagged = any(change.stream.startswith(TAG_STREAMS) for _, change, _ in changes)
     if source.append_id is None or source.numbers is None or not tagged:
         return {}
@@ -80,7 +80,7 @@ def _parts(source: Source, changes: Sequence[tuple[Item, Change, object]]) -> di
 
 
 def _joined(parts: Sequence[_Part]) -> Iterator[tuple[int, Span]]:
-    """Yield the parts of an append by the numbers of their events, each with the number of its part."""
+    """Yield an append's events in order of their numbers, as pieces of spans, each with its part's place."""
     events = sorted(
         (number, part, offset)
         for part, (_, numbers) in enumerate(parts)

@@ -36,7 +36,7 @@ class CausedEvent:
 def conversation(
     feed: FeedReader, wanted: str, count: int, near: Iterable[CausedEvent] = ()
 ) -> list[CausedEvent]:
-    """List the recent events of a conversation, which a correlation id or one of its events names.
+    """Return the recent events of the conversation that `wanted` names: a correlation id or an event.
 
     Args:
         count: number of recent items of each partition that are searched.

@@ -93,8 +93,7 @@ class FeedEvent:
 
     @property
     def first(self) -> bool:
-        """Whether this stream is the first of those through which the event comes (one with several tags comes through
-        several).
+        """Whether `stream` is the first of the streams through which the event comes, one for each tag.
 
         The first is its home, or the stream of a tagged event's first tag. Also true of an event whose tags are gone or
         unreadable: its `id` shows repetitions.

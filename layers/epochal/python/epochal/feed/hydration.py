@@ -21,7 +21,7 @@ _Event = TypeVar("_Event", FeedEvent, FeedEvent | UnopenedFeedEvent)
 def read_in_halves(
     stream: str, first: int, end: int, read: Callable[[int, int], Iterable[_Event]]
 ) -> Iterator[_Event | FeedEvent]:
-    """Read a range of a stream's events at once; if one is broken, read either half separately."""
+    """Yield a range of a stream's events; if one is broken, read halves, so that only it is unreadable."""
     try:
         events = list(read(first, end))
     except CorruptData as fault:
@@ -92,7 +92,7 @@ def hydrated(spans: Sequence[Span], hydrate: Hydrate) -> list[FeedItem]:
 def hydrated_entries(
     spans: Sequence[Span], ends: Iterable[int], hydrate: HydrateUnopened, *, once: bool, strict: bool
 ) -> tuple[list[FeedItem | None], int]:
-    """Return the items of entries with their events, until `PAGE_BYTES` of large events are opened.
+    """Return the items of entries with events, up to the entry where large events reach `PAGE_BYTES`.
 
     Args:
         spans: spans of all entries.
@@ -145,7 +145,7 @@ def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
 
 
 def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[Span]]:
-    """Divide spans into windows of so many events."""
+    """Divide spans into windows; `window` returns how many events the next one has."""
     part: list[Span] = []
     room = window()
     for span in spans:

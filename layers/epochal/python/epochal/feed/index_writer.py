@@ -53,7 +53,7 @@ class IndexWriter:
     _pending_notices: dict[int, Checkpoint] = field(default_factory=dict)
 
     def ingest(self, heal: Heal, partition: int, changes: list[Change], times: Times = no_times) -> Ingested:
-        """Index the changes of a partition; raise `CorruptData` if its newest epochs cannot be read."""
+        """Index a partition's changes and return the result; raise `CorruptData` if its epochs are unreadable."""
         indexing = Indexing(
             table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
         )
@@ -66,7 +66,7 @@ class IndexWriter:
         return ingested
 
     def notify(self) -> int:
-        """Notify reactions of partitions that have moved; return how many there were.
+        """Notify reactions of partitions that have moved; return the number of these partitions.
 
         Another process may have written the entries and died before it notified anyone. What cannot be published is
         published the next time.

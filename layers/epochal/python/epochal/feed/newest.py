@@ -156,7 +156,7 @@ def _bound(head: _Head | None) -> Time:
 
 
 def in_order(entries: Sequence[TimedEntry], items: Iterable[T]) -> tuple[T, ...]:
-    """Return the items of entries newest first: within a partition as they are, else by their times.
+    """Return the items of entries newest first: a partition's in the given order, partitions by times.
 
     Args:
         entries: the entries, those of a partition in their order.
@@ -263,7 +263,7 @@ def _time_of(event: FeedEvent) -> Time | None:
 
 
 def _increasing(entry: int, times: Sequence[Time | None]) -> list[Time]:
-    """Return the times of an entry's items, oldest first, so that none is before the one that it follows.
+    """Return the times of an entry's items, oldest first, each raised to at least the one before it.
 
     Args:
         entry: time of the entry; 0 if it is unknown.

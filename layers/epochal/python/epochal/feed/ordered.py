@@ -104,7 +104,7 @@ class OrderedCheckpoint:
 
     @classmethod
     def parse(cls, text: str, field: str = "from") -> OrderedCheckpoint:
-        """Parse the text of an ordered checkpoint; raise `InvalidInput` naming `field`.
+        """Parse the text of an ordered checkpoint; raise `InvalidInput` for `field` if it is malformed.
 
         Args:
             text: text of the checkpoint, as `str` makes it.
@@ -344,9 +344,9 @@ class OrderedReader:
     _released: int = 0
 
     def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
-        """Return the next page of items in order: up to `limit`, to the tail, or for so many seconds.
+        """Return the next page of items in order: up to `limit`, to the tail, or for `seconds`.
 
-        If there is nothing at the tail it waits for so long.
+        If there is nothing at the tail, it waits for up to `wait` seconds.
         """
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         items: list[FeedItem] = []
@@ -448,7 +448,7 @@ class OrderedReader:
     def _items(
         self, partition: _Partition, spans: Iterable[Span]
     ) -> list[tuple[FeedItem, UnopenedFeedEvent | None]]:
-        """Return the items of an entry, those of events that may be large without their bodies, with these events."""
+        """Return an entry's items; one that may be large has no bodies yet, and comes with its unopened event."""
         events = events_of(spans, partition.hydrate, lambda: WINDOW)
         items = list[tuple[FeedItem, UnopenedFeedEvent | None]]()
         for item, event in zip(bare_items(spans), events, strict=True):
@@ -488,7 +488,7 @@ class OrderedReader:
         return written if cause is None else max(written, cause.time)
 
     def _release(self, most: int) -> list[FeedItem]:
-        """Release events that are so old that nothing older can come, up to so many."""
+        """Release and return at most `most` events that are so old that nothing older can come."""
         bound = min((partition.reached for partition in self.partitions), default=NEVER) - self.window
         released: list[FeedItem] = []
         while self._heap and self._heap[0][0] <= bound and len(released) < most and not self._full():
@@ -497,7 +497,7 @@ class OrderedReader:
         return released
 
     def _crowded(self, most: int) -> list[FeedItem]:
-        """Release the oldest events early if more are held back than there is room for."""
+        """Release and return the oldest events early, at most `most`, while too many are held back."""
         released: list[FeedItem] = []
         while (
             (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(released) < most and not self._full()
@@ -506,7 +506,7 @@ class OrderedReader:
         return released
 
     def _with_causes(self, goal: _Held, most: int, latest: float) -> list[FeedItem]:
-        """Release an event after the earlier events of its stream and the causes of all these.
+        """Release an event after its stream's earlier events and the causes of all these; return them.
 
         Nothing if it has been released as one of those. It is postponed if these are more than `most`, or one of them
         is later than `latest`.

@@ -580,7 +580,7 @@ class FeedReader:
         strict: bool = False,
         removals: bool = False,
     ) -> _Request:
-        """Check the options of pages, and fill in defaults."""
+        """Check the options of pages, and return them as a request, with defaults filled in."""
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
         if once and not data:

@@ -189,7 +189,7 @@ class SpanReader:
         return self.taken[-1].placed if self.taken else None
 
     def give_back(self, page: SpanPage, kept: int) -> SpanPage:
-        """Return the first entries of the last page, of which there are `kept`; the others come with the next page."""
+        """Return the page's first `kept` entries as a page; put the others back for the next page."""
         if kept == len(self.taken):
             return page
         self.left.extendleft(entry.placed for entry in reversed(self.taken[kept:]))
@@ -246,7 +246,7 @@ class SpanReader:
         return page
 
     def _take(self, page: WalkPage) -> None:
-        """Keep the entries of a request, and make the next one in advance if allowed."""
+        """Keep the entries of a request's page, and send the next request in advance if allowed."""
         self.walk, self.at_tail = page.walk, page.at_tail
         if page.placed:
             self.pauses = Pauses()

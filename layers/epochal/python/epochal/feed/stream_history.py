@@ -67,7 +67,7 @@ class StreamHistory:
         return self._read(self.store.reader(fetch=fetch).leaving_unopened())
 
     def _read(self, reader: Reader) -> HydrateUnopened:
-        """Return a function that reads the events of streams with a reader, unreadable ones with their faults."""
+        """Return a function that reads streams' events with `reader`; unreadable ones come with their faults."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
             """Yield a range of a stream's events; pruned and unreadable ones are marked as such.

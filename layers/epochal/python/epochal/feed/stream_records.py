@@ -80,7 +80,7 @@ def table_of(arn: str) -> str:
 
 
 def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b64decode) -> AttributeValue:
-    """Convert a value in the JSON of events and exports, where binaries are text, base64 by default."""
+    """Convert a DynamoDB value from JSON, where binaries are text (by default base64), to one with bytes."""
     ((kind, content),) = value.items()
     match kind:
         case "B":
@@ -96,7 +96,7 @@ def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b6
 
 
 def _read_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
-    """Convert records from Kinesis into changes, sorted by time as far as the times tell."""
+    """Convert Kinesis records into changes, sorted by time where it is known; deletions are skipped."""
     changes = [(json.loads(base64.b64decode(record["data"])), record["sequenceNumber"]) for record in records]
     changes.sort(key=lambda record: _change_time(record[0]["dynamodb"]))
     for record, number in changes:

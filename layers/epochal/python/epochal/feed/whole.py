@@ -199,7 +199,7 @@ class WholeFeed:
         return {*map(source_of, partitions)} <= {history.name for history in self.reader.histories}
 
     def _opened(self, search: _Newest) -> tuple[list[FeedItem], int]:
-        """Return items with their events until `PAGE_BYTES` of large events are opened, and of how many entries."""
+        """Return items with events, and of how many entries: up to where large events reach `PAGE_BYTES`."""
         items, size, taken = list[FeedItem](), 0, 0
         with ExitStack() as stack:
             events = {
@@ -444,7 +444,7 @@ class WholeFeed:
     def _entries(
         self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
     ) -> Iterator[PartitionEntry]:
-        """Iterate over the entries of a partition that have something wanted, until time is over."""
+        """Yield a partition's entries with wanted spans, then the end that was reached, until time is over."""
         ticks, ended = 0, False
         while not ended:
             remaining = ends - self.reader.driver.clock()

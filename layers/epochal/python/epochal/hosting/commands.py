@@ -33,7 +33,7 @@ class Command:
 
 
 def parse_command(fields: dict[str, Any]) -> Command:
-    """Read an operator's request, and check its fields.
+    """Convert an operator's request into a `Command`; raise `InvalidInput` for a missing or wrong field.
 
     Raises:
         InvalidInput: a field is missing or wrong; the error names it.
@@ -73,7 +73,7 @@ def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any
 
 
 def parked_view(parked: ParkedStream) -> dict[str, Any]:
-    """A parked stream as JSON."""
+    """Convert a parked stream into JSON."""
     cause = parked.cause
     return {
         "partition": parked.partition,

@@ -19,7 +19,7 @@ MOST_BYTES: Final = 4_096
 
 
 def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
-    """Call `do` unless the resource is deleted, and answer CloudFormation whether it succeeded."""
+    """Call `do` unless the resource is being deleted; tell CloudFormation the result, and raise its error."""
     failure = None
     try:
         if event["RequestType"] != "Delete":
@@ -32,7 +32,7 @@ def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
 
 
 def _put(event: dict[str, Any], failure: str | None) -> None:
-    """Send the answer to the address that CloudFormation gave."""
+    """Tell CloudFormation, at the address that it gave, whether its request succeeded or why it failed."""
     answer = {
         "Status": "SUCCESS" if failure is None else "FAILED",
         "Reason": failure or "",

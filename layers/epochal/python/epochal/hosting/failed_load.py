@@ -41,7 +41,7 @@ class FailedLoad:
     handler: Handler | None = None
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event as the handler does, or raise the error with which it cannot be loaded."""
+        """Load the handler and answer an event with it; if loading fails, put messages back and raise."""
         if self.handler is None:
             try:
                 self.handler = self.load()
@@ -53,7 +53,7 @@ class FailedLoad:
         return self.handler(event, context)
 
     def _record(self, error: Exception, messages: Sequence[dict[str, Any]]) -> None:
-        """Record the failed run for each partition, or share of it, that messages of the queue name."""
+        """Record the failed load for each partition, or share of it, that the queue's messages are about."""
         receives = {wake_up.unit: wake_up.receives for wake_up in read_wake_ups(messages)}
         if not receives:
             return

@@ -18,7 +18,7 @@ PAUSE_SECONDS: Final = 5.0
 
 
 def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
-    """Wake every partition of the index, and try again until time is nearly over.
+    """Wake every partition of the index; after an error, try again until time is nearly over.
 
     Raises whatever the last attempt raises.
     """
@@ -30,7 +30,10 @@ def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
 
 
 def patiently(do: Callable[[], T], seconds: float, sleep: Callable[[float], None] = time.sleep) -> T:
-    """Call a function until it succeeds or time is over: a new permission may not hold everywhere yet."""
+    """Call a function until it succeeds, and return its result; raise its error once time is over.
+
+    A new permission may not hold everywhere yet.
+    """
     for _ in range(int(seconds // PAUSE_SECONDS)):
         try:
             return do()

@@ -46,7 +46,7 @@ class _Broken:
 def check_settings(
     now: Mapping[str, Any], before: Mapping[str, Any], deployment: Deployment, seconds: float
 ) -> None:
-    """Refuse a deployment whose settings do not fit the events that are stored.
+    """Raise `InvalidInput` if a deployment's settings do not fit the events that are stored.
 
     Args:
         now: the properties of the custom resource.
@@ -95,7 +95,7 @@ def _changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[_Bro
 
 
 def _check_partitions(now: Mapping[str, Any], recorded: Mapping[str, int]) -> None:
-    """Refuse a number of partitions that differs from the one that the index has on record."""
+    """Raise `InvalidInput` if a number of partitions differs from the one that the index has on record."""
     for layout in layouts():
         chosen = now["Layouts"].get(layout.name, {}).get("Partitions", "")
         if chosen and layout.name in recorded and int(chosen) != recorded[layout.name]:
@@ -116,7 +116,7 @@ def _table(deployment: Deployment, layout: str) -> str:
 
 
 def is_rolling_back(client: Any, stack: str) -> bool:
-    """Whether CloudFormation is rolling a stack back; False where it does not say.
+    """Return whether CloudFormation is rolling a stack back; False if it does not say.
 
     Args:
         client: a CloudFormation client.

@@ -44,7 +44,7 @@ Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 def lambda_handler(
     reaction: Reaction | Composite | type, environment: Mapping[str, str] = os.environ
 ) -> Handler:
-    """Make the Lambda handler of a function that runs `reaction`; call it once, where the module is loaded.
+    """Return the Lambda handler that runs `reaction`; call this once, where the module is loaded.
 
     A process has two reactions: the handler runs the one that the function was deployed for.
 
@@ -101,7 +101,7 @@ def _handler() -> Handler:
 
 
 def loaded(load: Callable[[], Handler], environment: Mapping[str, str] = os.environ) -> Handler:
-    """Load the handler of a function; if that fails, return one that puts its wake-ups back and raises the error."""
+    """Load a function's handler; if that fails, return one that retries, or puts wake-ups back and raises."""
     try:
         return load()
     except Exception as error:  # noqa: BLE001  the code is a user's

@@ -113,7 +113,7 @@ def latest_failure(runs: Iterable[FailedRun]) -> FailedRun | None:
 def summaries_of(
     groups: Groups, names: Iterable[str], states: Mapping[str, IndexerState]
 ) -> Iterator[GroupSummary]:
-    """Return summaries of those of these groups that have begun in any partition.
+    """Yield a summary for each of the named groups; leave out those that do not exist.
 
     Args:
         states: of indexers, by source.
@@ -133,7 +133,7 @@ def figures_of(groups: Groups, names: Iterable[str]) -> dict[tuple[str, int], Gr
 
 
 def _figures_of_each(groups: Groups, names: Iterable[str]) -> Iterator[tuple[str, list[GroupFigures]]]:
-    """Read the figures of groups, one group after another; leave out those that were deleted meanwhile."""
+    """Yield each named group and its figures, read one after another; leave out those that do not exist."""
     for name in names:
         try:
             figures = groups.standing(name)
@@ -149,7 +149,7 @@ def state_of(partition: int, states: Mapping[str, IndexerState]) -> IndexerState
 
 
 def lag_words(events: int | None, seconds: float, indexer: IndexerState, *, of_all: bool) -> str:
-    """How far a group is behind. It is up to date only where the indexer is known to work.
+    """Return words for how far a group is behind: up to date only if the indexer is known to work.
 
     Args:
         events: that it is behind; None where a checkpoint is of another index.

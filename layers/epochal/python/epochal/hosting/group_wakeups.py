@@ -37,10 +37,10 @@ def deployed_queue(client: SQSClient, prefix: str, group: str) -> Queue | None:
 
 
 def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[PartitionTail]) -> bool:
-    """Wake a deployed reaction in every partition, so that it takes up a command at once.
+    """Wake the reaction of a group in every partition, for a command; return False if it is not deployed.
 
-    Returns False where no reaction of that name is deployed. Unlike the wake-ups of a schedule, no two of these count
-    as one: the one before may have found that the group is paused.
+    Unlike the wake-ups of a schedule, no two of these count as one: the one before may have found that the group is
+    paused.
 
     Args:
         tails: as `feed.partitions()` has them.

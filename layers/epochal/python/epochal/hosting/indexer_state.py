@@ -77,7 +77,7 @@ def indexer_states(
     now: Callable[[], int] = time.time_ns,
     series: Series | None = None,
 ) -> dict[str, IndexerState]:
-    """Find out whether the indexer works, for each source that has ever had an event.
+    """Return whether the indexer works, for each source that has streams or is on record.
 
     Args:
         client: makes a Lambda client; it is called once.
@@ -102,9 +102,7 @@ def indexer_states(
 
 
 def _joined(failure: str, mapping: IndexerState, heads: IndexerState) -> IndexerState:
-    """Combine what the records, the mappings and the heads say: a failure counts before a gap, and both before
-    success.
-    """
+    """Combine what records, mappings and heads say: a failure counts first, then a gap, then success."""
     if failure:
         return IndexerState(failure=failure, missing=heads.missing)
     if heads.missing:

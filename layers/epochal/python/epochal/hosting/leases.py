@@ -78,7 +78,7 @@ Beats = Callable[[Callable[[], object]], Beat]
 
 
 def in_thread(renew: Callable[[], object]) -> Beat:
-    """Renew in a thread, at once and every `RENEW_SECONDS`; the thread ends with its process."""
+    """Call `renew` in a thread, at once and every `RENEW_SECONDS`; return what waits for it and stops it."""
     tried, over = threading.Event(), threading.Event()
 
     def run() -> None:
@@ -157,7 +157,7 @@ class Leases:
         self._hide(pauses)
 
     def _hide(self, pauses: Sequence[tuple[Mapping[str, Any], int]]) -> None:
-        """Hide each message for so many seconds; where SQS refuses, log that they wait for longer."""
+        """Hide each message for its number of seconds; if SQS refuses, log that they wait for longer."""
         entries = [
             {"Id": str(number), "ReceiptHandle": record["receiptHandle"], "VisibilityTimeout": seconds}
             for number, (record, seconds) in enumerate(pauses)

@@ -28,7 +28,7 @@ class MappingState:
 
 
 def mappings_to(client: LambdaClient, function: str) -> list[MappingState]:
-    """List the mappings to a function; none where there is no such function.
+    """Return the event source mappings to a function; empty if there is no such function.
 
     Raises:
         Refused: the credentials may not list them.

@@ -31,7 +31,7 @@ _ANSWER_SECONDS: Final = 1.0
 
 
 def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
-    """Call `act` when Lambda ends this process; return False if Lambda would not announce the end."""
+    """Have `act` called when Lambda ends this process; return False if Lambda would not announce the end."""
     place = environment.get(RUNTIME, "")
     if not place or threading.current_thread() is not threading.main_thread():
         return False

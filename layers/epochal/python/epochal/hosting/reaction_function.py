@@ -115,7 +115,7 @@ class ReactionFunction:
         )
 
     def _deadline(self, seconds: float, on_timeout: OnTimeout = lambda _delivery, _due: None) -> Deadline:
-        """The deadline of this invocation, which logs what is being handled shortly before it."""
+        """Return the deadline of this invocation, which logs what is being handled shortly before it."""
         member = self.reactor.member
         return Deadline(
             member.reaction.handler_name,
@@ -167,7 +167,7 @@ class ReactionFunction:
         return {"batchItemFailures": [{"itemIdentifier": message} for message in woken.failed]}
 
     def _without_running(self, wake_ups: list[WakeUp], remaining: Callable[[], float]) -> list[WakeUp]:
-        """Drop wake-ups sent aside for partitions that another process is running now.
+        """Return the wake-ups without those sent aside for partitions that another process runs now.
 
         That run reads the changed state itself, and two runs would do everything twice.
         """
@@ -254,7 +254,7 @@ class ReactionFunction:
         )
 
     def _place(self, partition: int, failure: Failure) -> dict[str, Any]:
-        """The log fields of a failure; the error's words only at the level DEBUG."""
+        """Return the log fields of a failure; the error's words only at the level DEBUG."""
         fields = {
             "partition": partition,
             "stream": failure.stream,

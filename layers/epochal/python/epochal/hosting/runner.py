@@ -78,9 +78,7 @@ class Runner:
         return not self._blocked
 
     def _run(self, *, until_done: bool) -> None:
-        """Take turns at the process's own partitions until told to stop or, with `until_done`, until all is
-        done.
-        """
+        """Run the process's own partitions in turn until stopped or, with `until_done`, until all is done."""
         try:
             while not self.stop.is_set():
                 self._sign()
@@ -156,7 +154,7 @@ class Runner:
         return FailureRecords(member=self.reactor.member, keeps_words=False, on_unrecorded=self.on_unrecorded)
 
     def _leave(self, records: FailureRecords | None) -> None:
-        """Delete the sign of life.
+        """Delete the sign of life; with `records`, record that what is blocked has no further run.
 
         Args:
             records: where it is recorded that no further run of what is blocked is expected, unless that is on record.

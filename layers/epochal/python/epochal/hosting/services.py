@@ -27,7 +27,7 @@ def invoker(client: Any) -> Invoke:
     """
 
     def invoke(function: str, payload: dict[str, Any]) -> dict[str, Any]:
-        """Invoke a function with a payload, and return its answer."""
+        """Invoke a function with a payload, and return its answer; raise `InvalidRequest` if it fails."""
         with translate_errors("Invoke"):
             answer = client.invoke(FunctionName=function, Payload=json.dumps(payload).encode())
             reply = json.loads(answer["Payload"].read())
@@ -41,7 +41,7 @@ def invoker(client: Any) -> Invoke:
 
 
 def reactions_of(client: Any, prefix: str) -> list[str]:
-    """Find the reactions of a deployment, by the names of their queues, in one request for up to a thousand.
+    """Return the names of a deployment's reactions, from the names of up to a thousand queues.
 
     Args:
         client: an SQS client.
@@ -102,7 +102,7 @@ def measuring(client: Any) -> Measure:
     """
 
     def measure(metrics: Sequence[Metric], start: float, end: float, period: int) -> list[dict[float, float]]:
-        """Return the sums of metrics between two times, by the beginnings of periods."""
+        """Return each metric's sums between two times, by the beginnings of periods."""
         with translate_errors("GetMetricData"):
             answer = client.get_metric_data(
                 MetricDataQueries=[_query(number, metric, period) for number, metric in enumerate(metrics)],

@@ -74,7 +74,7 @@ class WakeUpCall:
     aside: bool = False
 
     def entry(self, id_: str) -> SendMessageBatchRequestEntryTypeDef:
-        """The entry of this wake-up in a request to SQS."""
+        """Return the entry of this wake-up in a request to SQS."""
         standstill = self.standing
         group = f"{self.unit}{ASIDE}{self.occasion}" if self.aside else str(self.unit)
         attributes = {} if standstill is None else {"At": int(standstill.at), "Hops": standstill.hops}
@@ -99,7 +99,7 @@ def scheduled_wake_ups(tails: Iterable[PartitionTail], now: float) -> Iterator[W
 
 
 def steered_wake_ups(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCall]:
-    """Make the wake-ups of every partition after a command or a deployment, which take effect at once.
+    """Yield the wake-ups by which every partition takes up a command or a deployment at once.
 
     Each partition has two. One goes with the others of its partition. One goes aside, since the others wait where a
     run has failed; where none has, it finds nothing left to do.

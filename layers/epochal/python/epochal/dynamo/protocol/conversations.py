@@ -24,7 +24,7 @@ def conversation(op: ops.Op) -> Generator[DynamoRequest, Response, ops.Reply]:
 
 
 def _parse_reply(op: ops.Op, answer: Response) -> ops.Reply:
-    """Convert the answer to a request into the reply of its operation."""
+    """Convert the answer to a request into the reply of its operation; raise `Lost` if it is malformed."""
     match op:
         case ops.Get():
             units = _read_cost(answer, "ConsumedCapacity")
@@ -46,7 +46,7 @@ def _parse_reply(op: ops.Op, answer: Response) -> ops.Reply:
 
 
 def _parse_page(answer: Response, member: str) -> ops.Items:
-    """Convert the answer to a query or scan into a page of items, or into a count of them."""
+    """Convert the answer to a query or scan into a page of items, or into one that only has a count."""
     units, last = _read_cost(answer, member), _optional(answer, "LastEvaluatedKey")
     if member != "Count":
         return ops.Items(items=tuple(_objects(answer[member])), last=last, units=units)

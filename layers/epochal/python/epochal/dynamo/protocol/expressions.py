@@ -64,7 +64,7 @@ class Expressions:
         return mark
 
     def _write_change(self, change: ops.Change) -> str:
-        """Write one change of an update: set an attribute, add to a number, or extend a list."""
+        """Return the expression for one change of an update: set an attribute, add to a number, extend a list."""
         name = self.name(change.name)
         if isinstance(change, ops.Set):
             return f"{name} = {self.value(change.value)}"
