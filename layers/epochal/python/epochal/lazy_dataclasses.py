@@ -207,7 +207,7 @@ def _replace(of: Any, /, **changes: Any) -> Any:
 
 
 def _copying(cls: type) -> Callable[..., Any]:
-    """Compile the function that copies objects of a class.
+    """Return what copies a class's objects with changes: compiled, or `dataclasses.replace` if need be.
 
     It copies slot by slot, where the class's `__init__` would do no more.
     """

@@ -21,7 +21,7 @@ def load_object(place: str) -> Any:
 
 @cache
 def is_installed(package: str) -> bool:
-    """Whether an optional package is installed; it may have been deleted, alone or with the package around it."""
+    """Return whether an optional package is there; it, or a package around it, may have been deleted."""
     from importlib.util import find_spec  # noqa: PLC0415  a function with no optional package starts without it
 
     try:

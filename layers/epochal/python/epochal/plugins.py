@@ -97,7 +97,7 @@ class Layout:
 
     @property
     def plugin(self) -> Plugin:
-        """The plug-in; raises `InvalidInput` where its package was deleted."""
+        """The layout's plug-in, loaded when needed; raises `InvalidInput` if its package was deleted."""
         if isinstance(self.of, Plugin):
             return self.of
         if not self.is_there:

@@ -60,7 +60,7 @@ At = timedelta | datetime | str
 def after(
     *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
 ) -> At:
-    """Return how long after its setting a timer is due.
+    """Return the time from the setting of a timer until it is due, as the sum of these parts.
 
     `later` accepts at most 1,830 days.
 
@@ -85,7 +85,7 @@ def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ())
 
 
 def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ()) -> Event | Later:
-    """Set a timer: at its due time `events` are appended to its stream, once, unless it was cancelled.
+    """Make the event or `Later` that sets a timer: when due, it appends `events`, once, unless cancelled.
 
     Of `Event`s it makes the event that sets the timer, which is appended like any other, with the events that it
     follows from. Of events of the domain it makes a `Later`, which `decide`, or a process's `react`, returns among its

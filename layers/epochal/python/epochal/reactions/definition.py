@@ -107,7 +107,7 @@ class Selector:
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a selected span is selected itself, as far as it is known.
+        """Return whether an event of a selected span is selected; True if too little is known to tell.
 
         Args:
             event: event with as much as is known of it.
@@ -230,7 +230,7 @@ class Delivery:
                 yield event
 
     def key(self, event: FeedEvent | Removal) -> str:
-        """Return an idempotency key: the same whenever this group handles this event or removal, and unique to it.
+        """Return the idempotency key of an event or removal: always the same, and of this group alone.
 
         Args:
             event: an event or the removal of this delivery.
@@ -366,7 +366,7 @@ class Reaction:
         return code_name(self.handler)
 
     def __call__(self, delivery: Delivery) -> object:
-        """Handle one delivery by the handler, `removed` or `skipped`; an `async def` returns a coroutine to await.
+        """Call the handler, `removed` or `skipped` with a delivery; return the coroutine of an `async def`.
 
         Raises:
             InvalidInput: the handler is a plain function, and returned something that would have to be awaited.
@@ -412,7 +412,7 @@ class Reaction:
         return self.only is None or self.only.takes(Span(span.stream, span.index, ()))
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a wanted span is to be delivered itself, as far as it is known.
+        """Return whether an event of a wanted span is to be delivered; True if too little is known to tell.
 
         Args:
             event: event with as much as is known of it.
@@ -502,7 +502,7 @@ def check_sources(sources: Collection[str]) -> None:
 
 
 def check_start(start: object) -> None:
-    """Raise `InvalidInput` unless a group can begin there: at a place, or at a place in each of some partitions."""
+    """Raise `InvalidInput` unless `start` is a place where a group can begin, or one for each partition."""
     if not isinstance(start, Mapping):
         if isinstance(start, Checkpoint):
             raise InvalidInput("start", f"a checkpoint is of one partition: write {{partition: {start!r}}}")
@@ -514,7 +514,7 @@ def check_start(start: object) -> None:
 
 
 def _check_pattern(pattern: str) -> None:
-    """Check that a pattern is a regular expression with exactly one group, or empty."""
+    """Raise `InvalidInput` unless a pattern is empty or a regular expression with exactly one group."""
     try:
         groups = re.compile(pattern).groups
     except re.error as error:

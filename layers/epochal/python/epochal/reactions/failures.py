@@ -85,7 +85,7 @@ def failure_of(stream: str, index: int, cause: Exception, attempts: int, *, seal
 
 
 def words_of(cause: Exception, *, sealed: bool = False) -> str:
-    """Return kind and message of a handler's exception as text that can be stored.
+    """Return kind and message of a handler's exception as storable text; with `sealed` only the kind.
 
     Args:
         sealed: whether the event's body, or what the reaction keeps, is sealed. The message may quote the person for

@@ -90,7 +90,7 @@ class FilterCoverage:
 
 
 def unmet_filters(member: Member) -> tuple[Name, ...]:
-    """Return the categories and types that a reaction asks for but that no event in the feed has.
+    """Return a reaction's categories and types that no event has; empty before its group is at the end.
 
     Nothing if the group has not come to the end of every partition.
     """

@@ -95,7 +95,7 @@ class Work:
         return self.reader.hydrate(self.partition)
 
     def handle(self, task: Task, events: Iterator[FeedEvent] | None = None) -> TaskProgress:
-        """Handle a task's events and removals until all are done, one fails for good, or time is over.
+        """Handle a task's events and removals until done, one fails for good, or time ends; return progress.
 
         Args:
             events: the task's events, if they have been read.
@@ -128,7 +128,7 @@ class Work:
         return self._handle(part, events)
 
     def _handle(self, task: Task, events: Iterator[FeedEvent]) -> TaskProgress:
-        """Deliver events in batches up to the end of a task, or to an event that cannot be read."""
+        """Deliver a task's events in batches until its end, a failure or an unreadable event; return progress."""
         covered = task.first
         while batch := _batch(events, self.reaction.max_events):
             readable = tuple(takewhile(self._needs_no_body, batch))
@@ -189,7 +189,7 @@ class Work:
         *,
         event: FeedEvent | None = None,
     ) -> TaskProgress | None:
-        """Call the handler until it succeeds (returns None) or its attempts are used up (returns progress).
+        """Call the handler until it succeeds; return None then, or progress if attempts or time run out.
 
         Args:
             cause: error of a first attempt that was already made.
@@ -256,7 +256,7 @@ class Work:
 
 
 def _batch(events: Iterator[FeedEvent], most: int) -> tuple[FeedEvent, ...]:
-    """Take events of one delivery: at most so many, and no more once they have `DELIVERY_BYTES`."""
+    """Take the events of one delivery: at most `most`, and no more once they have `DELIVERY_BYTES`."""
     taken: list[FeedEvent] = []
     size = 0
     for event in islice(events, most):

@@ -134,7 +134,7 @@ class Parking:
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
-        """Skip the one event that a parked stream waits for, and return the next index; the stream stays parked.
+        """Skip the event that a parked stream waits for, and return the next index; it stays parked.
 
         Args:
             partition: number of the partition.
@@ -224,7 +224,7 @@ class Parking:
         return index
 
     def _work(self, partition: int, seconds: float) -> Work:
-        """Build what handles a partition's tasks, for so many seconds."""
+        """Build the `Work` that handles a partition's tasks, for `seconds` from now."""
         member = self.reactor.member
         return Work(
             reaction=member.reaction,

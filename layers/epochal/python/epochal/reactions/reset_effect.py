@@ -30,7 +30,7 @@ class ResetEffect:
     """
 
     def __init__(self, state: GroupState, target: Checkpoint, count: Callable[[Span], int]) -> None:
-        """Begin without entries.
+        """Begin to count the effect of setting the checkpoint to `target`, before any entry.
 
         Args:
             state: state of the group before the reset.

@@ -305,7 +305,9 @@ class Groups:
         return written
 
     def delete(self, group: str) -> list[int]:
-        """Delete a group's checkpoints and parked streams; a function that still runs it begins anew.
+        """Delete a group's checkpoints and parked streams, and return its partitions; raise if it is run.
+
+        A function that still runs it begins anew.
 
         Args:
             group: name of the group.
@@ -333,7 +335,7 @@ class Groups:
         return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
 
     def _shown_states(self, member: Member, series: Series | None = None) -> list[tuple[int, GroupState]]:
-        """List the partitions where a group has begun or, if there are none, where its runs failed before it could.
+        """Return a group's states where it has begun or, if nowhere, where its runs failed; raise if neither.
 
         Args:
             series: partitions that there are, if they have been read.
@@ -431,7 +433,7 @@ class Groups:
         *,
         dry_run: bool,
     ) -> Reset:
-        """Reset a group in one partition, on whatever state it has by then; return the effect."""
+        """Reset a group in one partition, on its newest state; return the effect. `dry_run` only counts it."""
         count = self._counter(partition, wants)
         while True:
             state = held.state

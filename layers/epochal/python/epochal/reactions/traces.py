@@ -30,7 +30,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where in the handler's folder an error was raised: `board.py:12 in departures`."""
+    """Return where in the handler's folder an error was raised, `board.py:12 in departures`, or nothing."""
     calls = _calls(error)
     if not calls:
         return ""

@@ -102,7 +102,7 @@ class MemoryStore:
             self._indexed[table] = len(changes)
 
     def react(self, reaction: Reaction | Composite | type) -> list[Ran]:
-        """Index and run a reaction over every partition until it has caught up or is blocked.
+        """Index and run a reaction over every partition until it caught up or is blocked; return the results.
 
         What it appends itself is indexed and handled, too. What blocks it is in `groups.standing`.
         All of its members run one after another, with one result for all of them. The logger `epochal.reactions` has

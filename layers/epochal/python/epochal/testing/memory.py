@@ -194,7 +194,7 @@ class MemoryTables:
         return ops.Items(items=matching, last=last, units=cost)
 
     def _transact(self, op: ops.Transact) -> ops.Reply:
-        """Write a transaction, which a repeated token does only once; limit the size of the response."""
+        """Write a transaction, once for each token; return the reply, `Oversized` if that is too large."""
         if op.token is not None and op.token in self._tokens:
             cost = costs.units(op, self._stored)
             return ops.Done(units=cost) if self._tokens[op.token] == op else _reused(op, cost)

@@ -179,7 +179,7 @@ class Given(Generic[C, S, E]):
         later(timer.name, placeholders, at=timer.at, tags=timer.tags)
 
     def _decoded(self, event: Event) -> E | Event:
-        """Decode an event as it would come back from a store."""
+        """Decode an event as it would come back from a store; fail if the codec does not know its type."""
         if self.codec is None or is_timer(event):
             return event
         meta = cast("bytes", event.meta)
