@@ -66,7 +66,7 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-    """Iterate over what a blocking generator method yields, awaiting each result when it is wanted.
+    """Yield what a blocking generator method yields, awaiting each result when it is wanted.
 
     Args:
         function: blocking method that returns an iterator.
@@ -82,7 +82,7 @@ async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kw
 
 
 def wait(awaitable: Awaitable[T]) -> T:
-    """Wait for an awaitable from within a function that `run` has called.
+    """Wait for an awaitable in a function that `run` has called, and return its result; raise elsewhere.
 
     Raises:
         InvalidInput: nobody would await it: a store of an `AsyncPlace` was called as if it were an ordinary one.
@@ -214,7 +214,7 @@ class WriteCancelled(Exception):
 
 
 def cancelled_write(error: BaseException) -> WriteCancelled | None:
-    """Find the write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; else None.
+    """Return the write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; else None.
 
     Args:
         error: error that was caught, such as a `TimeoutError` of `asyncio.timeout`.

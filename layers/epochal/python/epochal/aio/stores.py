@@ -91,7 +91,7 @@ class AsyncPlace(Place):
     _connections: _Connections = field(default_factory=_Connections, init=False, repr=False, compare=False)
 
     async def __aenter__(self) -> Self:
-        """Find address, region and credentials as boto3 does; raise `Misconfigured` if one is missing."""
+        """Open connections with what boto3 finds (address, region, credentials), or raise `Misconfigured`."""
         client: Any = await asyncio.to_thread(dynamodb_client, endpoint=self.endpoint, region=self.region)
         found_credentials = await asyncio.to_thread(credentials)
         # Last: nobody leaves a place that was not entered, because of an error or a cancellation.
@@ -400,7 +400,7 @@ class AsyncReadModels:
         spread: int = 1,
         holds: Callable[[Any], Any] | None = None,
     ) -> AsyncReadModel[Any]:
-        """Open a generation as `ReadModels.open` does; it sends no request, so it is not awaited.
+        """Open one generation of a read model, as `ReadModels.open` does, without a request: not awaited.
 
         Args:
             name, generation, of, keys, spread, holds: as of `ReadModels.open`.
@@ -426,7 +426,7 @@ class AsyncReadModels:
         return AsyncReadModel(await run(live, name))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel[Any]:
-        """Make a generation the live one, as `ReadModels.swap` does.
+        """Make a generation the live one, as `ReadModels.swap` does, and return it.
 
         Args:
             name: name of the read model.
@@ -475,7 +475,7 @@ class AsyncDeciders(Generic[C, S, E]):
         object.__setattr__(self, "deciders", self._blocking())
 
     def _blocking(self) -> Deciders[C, S, E]:
-        """Build the deciders whose calls are awaited."""
+        """Build the blocking deciders with the same settings, whose calls are awaited."""
         return Deciders(
             streams=self.streams.store,
             decider=self.decider,
@@ -565,7 +565,6 @@ class AsyncDeciders(Generic[C, S, E]):
         """Return a party to `handle_all`, as `Deciders.on` does; it sends no request.
 
         Args:
-            stream: name of the stream.
             stream: name of the stream.
             expected: version that the stream must have before the decision.
         """

@@ -23,7 +23,7 @@ _RFC_1924: Final = {
 
 
 def decode_base85(text: str) -> Iterator[bytes]:
-    """Decode base85 text into the bytes it may stand for; invalid groups become question marks."""
+    """Yield what base85 text may stand for, in each alphabet and from each start; invalid groups are `?`."""
     zeros_written_out = text.replace("z", "!" * _GROUP)  # Adobe's abbreviation
     for digits, written in ((_ADOBE, zeros_written_out), (_RFC_1924, text)):
         numbers = [digits.get(character) for character in written]

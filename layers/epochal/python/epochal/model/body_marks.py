@@ -13,7 +13,7 @@ SEALED: Final = "$sealed"
 
 
 def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Iterate over the objects in a JSON value that are sealed for a subject, at any depth (FORMATS §7)."""
+    """Yield the objects in a JSON value, at any depth, that are sealed for a subject (FORMATS §7)."""
     level = [value]
     while level:
         yield from (node for node in level if isinstance(node, dict) and SEALED in node)

@@ -70,7 +70,7 @@ class Event:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        """Check the types of all fields: bodies must be bytes, and tags a list, not one text."""
+        """Check the types of all fields, and store a timestamp that is a `datetime` as text."""
         timestamp: object = self.timestamp
         if isinstance(timestamp, datetime):
             object.__setattr__(self, "timestamp", format_ticks(read_moment(timestamp, "timestamp")))
@@ -357,7 +357,10 @@ MAX_ID_BYTES: Final = 1024
 
 
 def check_event(event: Event, field: str, *, tags: bool) -> None:
-    """Raise `InvalidInput` if no stream takes the event's type or ids; tags and times are not checked."""
+    """Raise `InvalidInput` for a type or id that no stream takes, or tags with an id or without `tags`.
+
+    The form of tags, and times, are not checked.
+    """
     must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
         if value is not None:

@@ -49,7 +49,7 @@ def must_be_seconds(value: object, field: str) -> None:
 
 
 def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
-    """Return distinct integers as a tuple; raise `InvalidInput` unless they are a collection of such."""
+    """Return the values as a tuple; raise `InvalidInput` unless they are distinct integers of 0 or more."""
     if isinstance(values, str | bytes):
         raise InvalidInput(field, f"must be a list of numbers, not {type(values).__name__}")
     must_be(Collection, values, field, "a list of numbers")

@@ -40,7 +40,7 @@ def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
 
 
 def read_moment(moment: datetime | str, field: str) -> Ticks:
-    """Convert a time that somebody gives, a datetime or ISO 8601 text with a time zone, into ticks.
+    """Convert a given datetime or ISO 8601 text, which must have a time zone, into ticks.
 
     Digits below 100 ns are cut.
 
@@ -75,7 +75,7 @@ _clock = lru_cache(maxsize=1_440)(lambda minute: f"{minute // 60:02d}:{minute % 
 
 
 def parse_time(text: str, field: str = "timestamp") -> Ticks:
-    """Parse ISO 8601 text that is stored, or of another system, into ticks; it is UTC without an offset.
+    """Parse stored or foreign ISO 8601 text into ticks; text without an offset counts as UTC.
 
     Digits below 100 ns are cut. Times that somebody gives are read with `read_moment`.
 

@@ -87,7 +87,7 @@ def is_readable(text: str) -> bool:
 
 
 def _holds_opaque_bytes(text: str) -> bool:
-    """Whether a text has bytes, written as digits, that are no text themselves."""
+    """Return whether a text has bytes, written as digits, that are no text themselves."""
     pairs = filter(_LETTER.search, _PAIRS.findall(text))  # digits alone are decimal
     contents = [bytes.fromhex("".join(re.findall("[0-9A-Fa-f]{2}", run))) for run in pairs]
     for run in _NUMBERS.findall(text):
@@ -106,7 +106,7 @@ def _is_opaque(content: bytes) -> bool:
 
 
 def _withhold_if_opaque(found: re.Match[str]) -> str:
-    """Return a JSON string literal as it is, or a note of its length if nobody can read it."""
+    """Return a JSON string or list of numbers as it is, or a note of its length if nobody can read it."""
     literal = found.group()
     if literal.startswith("["):
         count = literal.count(",") + 1

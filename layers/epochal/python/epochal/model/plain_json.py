@@ -65,7 +65,7 @@ def write_json(value: Any) -> bytes:
 
 
 def find_names_not_text(path: str, value: Any) -> tuple[str, dict[Any, Any]] | None:
-    """Find an object whose names are not text, which JSON's writers change into text; return its path and it."""
+    """Return the path to the first object with names that are not text, and the object; None if none."""
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             return path, value

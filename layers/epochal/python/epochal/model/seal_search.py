@@ -77,7 +77,7 @@ def _without_escapes(content: bytes) -> bytes | None:
 
 
 def _unescape(escape: re.Match[bytes]) -> bytes:
-    """Return the character that an escape stands for; `?` if it is not ASCII."""
+    """Return the byte that an escape stands for: `?` if not ASCII, nothing for a line's end."""
     if escape["itself"] is not None:
         return escape["itself"]
     digits = escape["json"] or escape["byte"] or escape["address"] or escape["markup"]

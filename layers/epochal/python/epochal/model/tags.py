@@ -134,7 +134,7 @@ class QueryItem:
         def __init__(self, *, types: Collection[str] = ..., tags: Collection[str] = ...) -> None: ...
 
     def __post_init__(self) -> None:
-        """Check types and tags: a condition on what no event can have would never prevent an append."""
+        """Check types and tags, and store them as frozensets; raise `InvalidInput` for what no event can have."""
         for name in ("types", "tags"):
             must_be_names(getattr(self, name), name)
             object.__setattr__(self, name, frozenset(getattr(self, name)))
@@ -211,7 +211,7 @@ class Trail:
 
     @staticmethod
     def in_tags(counts: Mapping[str, int], last: str) -> Trail:
-        """Return the trail of an event that is the last of so many in these tags, found without a query.
+        """Return the trail of an event found without a query, the last of `counts` events in these tags.
 
         Args:
             counts: number of events of each tag, up to this event.

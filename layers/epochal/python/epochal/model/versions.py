@@ -217,7 +217,7 @@ def check_expected(expected: object) -> None:
 
 
 def parse_token(text: str, field: str = "If-Match") -> Token:
-    """Decode the text of `Token.text`; raise `InvalidInput` naming `field`.
+    """Decode the text of a token, or a plain version, as a token; raise `InvalidInput` naming `field`.
 
     Args:
         text: text of a token, or a plain version.

@@ -84,7 +84,7 @@ def reached(
     clock: Callable[[], float],
     sleep: Callable[[float], object],
 ) -> bool:
-    """Wait until a place has reached a version, for so many seconds at most; return whether it has."""
+    """Wait until a place has reached a version, for at most `seconds`; return whether it has."""
     ends = clock() + seconds
     while (place() or 0) < version:
         if clock() >= ends:
@@ -151,7 +151,7 @@ class Documents:
         return default if value is None else value
 
     def put(self, key: str, value: Any) -> None:
-        """Write a document.
+        """Put a document under a key; it is written with the fold's other changes.
 
         Args:
             key: key of the document.
@@ -261,7 +261,7 @@ class ReadModel(Generic[D]):
                 raise Contended(delivery.stream, attempts)
 
     def skip(self, delivery: Delivery) -> bool:
-        """Note that the model has read a stream up to events of types that it does not read.
+        """Note that the model has passed events of types that it does not read; return whether that was new.
 
         It is the `skipped` of a reaction: `wait_for` succeeds with versions that such events end at.
 
@@ -437,7 +437,7 @@ class ReadModel(Generic[D]):
         return _Document(item, None if item is None or "d" not in item else self._read(item))
 
     def _documents(self, stream: str, progress: _Progress) -> Documents:
-        """Return what a fold of a stream's events reads and writes.
+        """Return the documents that a fold of a stream's events reads and writes.
 
         The document that came with the progress is not read again if its item is written in any case, so that it
         matters whether it was read as it is.
@@ -632,7 +632,7 @@ class ReadModel(Generic[D]):
             self._declared(self.keys)
 
     def _declared(self, made: ModelKeys | None = None) -> dict[str, DeclaredKey]:
-        """Return the keys that the generation is built with; if it is new, declare these."""
+        """Return the keys that the generation is built with; if it is new, declare `made` as its keys."""
         from epochal.read_models.generation_heads import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
         if self._of not in self._heads:
@@ -786,7 +786,7 @@ class ReadModels:
         return self.open(name, self._live(name) or 1, of=of)
 
     def swap(self, name: str, generation: int) -> ReadModel[Any]:
-        """Make a generation the live one.
+        """Make a generation the live one and return it; raise if a later one is live or this one is empty.
 
         Wait until its reaction has caught up, or readers go back in time.
 
@@ -814,10 +814,10 @@ class ReadModels:
                 return model
 
     def drop(self, name: str, generation: int, *, after: str | None = None) -> Dropped:
-        """Delete some of the items of a generation that is not live and whose reaction has ended.
+        """Delete the next part of a generation that is not live; return how many items, and where to go on.
 
-        It reads the next thousand items of the table, whatever they are, and takes a write unit or more for each that
-        it deletes.
+        The generation's reaction must have ended. Each call reads the next thousand items of the table, whatever they
+        are, and takes a write unit or more for each that it deletes.
 
         Args:
             name: name of the read model.
@@ -868,7 +868,7 @@ def models_of(settings: Settings, driver: Driver) -> ReadModels:
 
 
 def generations_in(items: Iterable[Item]) -> dict[str, list[int]]:
-    """List the read models, and their generations, to which the items of a table belong."""
+    """Return the sorted generations of each read model that items of a table belong to."""
     found: dict[str, set[int]] = {}
     for item in items:
         name, _, rest = item["pk"]["S"].partition("@")

@@ -233,7 +233,7 @@ def digest(also: Sequence[TransactionWrite]) -> bytes:
 
 
 def _one_item(left: TransactionWrite, right: TransactionWrite) -> bool:
-    """Whether two writes are known to be on the same item.
+    """Return whether two writes are known to be on the same item.
 
     Only the table knows which attributes of a `put` are the key, so two puts count as one item only if they are equal.
     """
@@ -376,7 +376,7 @@ def _check_condition(condition: object, field: str) -> None:
 
 
 def _utf8(text: str, name: str) -> str:
-    """Return a text, if UTF-8 can encode it.
+    """Return the given text; raise `InvalidInput` if UTF-8 cannot encode it.
 
     Args:
         name: name of the attribute, for error messages.

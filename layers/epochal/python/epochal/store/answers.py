@@ -45,7 +45,7 @@ def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
 
 
 def complete(outcome: Outcome, capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
-    """Return the outcome of a layout as callers get it.
+    """Return a layout's outcome with the call's capacity, and in a conflict the number of refusals.
 
     Args:
         capacity: capacity of the whole call.
@@ -58,6 +58,7 @@ def complete(outcome: Outcome, capacity: Capacity, *, since: float = -inf, refus
 
 
 def _complete_conflict(conflict: Conflict, capacity: Capacity, since: float, refused: int) -> Conflict:
+    """Return a conflict with its capacity, and with the number of refusals in its refusal and token."""
     if conflict.unmet:
         from epochal.store.outcomes import also_conflict  # noqa: PLC0415  few appends have anything with them
 

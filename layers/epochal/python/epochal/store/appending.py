@@ -77,7 +77,7 @@ class AppendOptions:
     also: Also = ()
 
     def checked(self, store: Streams) -> AppendOptions:
-        """Return the same condition with its writes `also` checked against a store.
+        """Return these options with their writes `also` checked against a store; raise if one is not allowed.
 
         Raises:
             InvalidInput: the layout cannot append in a transaction, or `also` is malformed.
@@ -138,7 +138,7 @@ def append_on(
     options: AppendOptions,
     key: DecisionKey | str | None,
 ) -> Outcome:
-    """Append events with tags, or under a query, on exactly the known heads of streams.
+    """Append tagged events, or under a query, on exactly the known heads of streams; return the outcome.
 
     Args:
         known: known heads of the streams that are appended to, and of others that are only read and must be unchanged.
@@ -173,7 +173,7 @@ def append_tagged_on(
     key: DecisionKey | str | None,
     also: Also,
 ) -> Outcome:
-    """Append events with tags on exactly the known heads of streams (`Streams.append_on`).
+    """Append tagged events on exactly the known heads; return the outcome, or raise if `also` is unmet.
 
     Returns:
         The outcome, with that of each stream.
@@ -194,7 +194,7 @@ def append_all_on(
     key: str | None,
     also: Also,
 ) -> Outcome:
-    """Append batches on exactly the known heads of streams, in one transaction (`Streams.append_on`).
+    """Append batches on the known heads, all or none; return the outcome, or raise if `also` is unmet.
 
     Args:
         writes: batches with the known heads of their streams.
@@ -217,7 +217,7 @@ def append_all_on(
 
 
 def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
-    """Return the layout, if it can append to several streams in one transaction.
+    """Return the layout if it can append to several streams in one transaction; else raise `InvalidInput`.
 
     Raises:
         InvalidInput: it cannot.
@@ -331,7 +331,7 @@ def _made(
 
 
 def _turn(store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, *, tagged: bool) -> Place:
-    """Return the place of an append in the queues of streams at any version, and of the tags that it concerns.
+    """Make the append's place, not yet taken, in the queues of its tags and of its streams at any version.
 
     Args:
         tagged: whether events have tags, or there is a condition.
@@ -373,7 +373,7 @@ def _with_tags(
     turn: Place,
     reads: Mapping[str, Known[Head]] | None = None,
 ) -> Outcome:
-    """Run an append of events with tags; return the outcome for the tags, with that of each stream.
+    """Run an append of events with tags; return its outcome, with the outcome of each stream.
 
     Args:
         turn: place of the append in the queues of `_turn`.

@@ -12,7 +12,7 @@ LONGEST_PAUSE: Final = max(giving_way.ROUND_TRIPS) * SLOWEST
 
 
 def back_off(driver: Driver, refused: int, since: float) -> bool:
-    """Wait before deciding again, from the second refusal in a row on; return whether the head received is usable.
+    """Wait before deciding again, except after the first refusal; return whether its head is usable.
 
     The pause grows with the duration of the refused append: where requests are slow, other writers need longer, too.
 
@@ -32,7 +32,7 @@ def back_off(driver: Driver, refused: int, since: float) -> bool:
 
 
 def pause_after(refused: int, took: float, luck: float) -> float:
-    """Return the seconds to wait after so many refusals in a row; 0 after the first one.
+    """Return the seconds to wait after `refused` refusals in a row; 0 after the first one.
 
     Args:
         refused: number of refusals in a row.

@@ -197,7 +197,7 @@ def _append_in_order(store: Streams, entries: Sequence[_Entry]) -> None:
 
 
 def _can_join(store: Streams, entry: _Entry) -> bool:
-    """Whether an append may be written together with others.
+    """Return whether an append may be written together with others.
 
     Malformed appends may not: their errors are found when they are made alone.
     """
@@ -231,7 +231,7 @@ def _append_alone(store: Streams, entry: _Entry) -> None:
 
 
 def _append_together(store: Streams, entries: Sequence[_Entry]) -> None:
-    """Make the first appends to a stream in joint writes, up to an append that must go alone.
+    """Make appends to a stream in joint writes, up to one that must go alone, and set their answers.
 
     The capacity is shared among the appends that were answered.
     """
@@ -295,7 +295,7 @@ class _Line:
             known = yield from self._write(known, chosen)
 
     def failed(self, error: EpochalError) -> None:
-        """Set an error as the answer of the appends of the failed request; others stay unanswered.
+        """Set an error as the answer of the failed request's appends, or mark invalid ones to go alone.
 
         After `InvalidInput` for several appends nothing was written, and each is made alone.
         """
@@ -314,14 +314,15 @@ class _Line:
             entry.alone = entry.alone or entry.reserved
 
     def _choose_writes(self, known: Known[Head], unanswered: Sequence[_Entry]) -> list[tuple[_Entry, bool]]:
-        """List the next appends to write or refuse, each with whether its expected version is met.
+        """Return the next appends to write or refuse, each with whether its expected version is met.
 
         Each append is compared with the stream as the appends before it leave it. The list ends at an append that must
-        go alone, and at 100 appends or 32 KB.
+        go alone, and at 100 appends or 32 KB. An append under a key whose expected version is not met is marked to go
+        alone.
 
         Args:
             known: known head of the stream.
-            left: appends without an answer.
+            unanswered: appends without an answer.
         """
         chosen, version, room, count = list[tuple[_Entry, bool]](), version_of(known), JOINED_BYTES, 0
         for entry in unanswered:
@@ -415,7 +416,7 @@ class _Line:
 
 
 def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, moved: bool) -> bool:
-    """Whether a stream meets an expected version.
+    """Return whether a stream, after the writes ahead of an append, meets its expected version.
 
     Args:
         known: known head of the stream.

@@ -181,7 +181,7 @@ class Meter:
         self.units = Units()
 
     def add(self, units: Units, requests: int = 1) -> None:
-        """Count a request that cost `units`.
+        """Add capacity units and a number of requests to this meter, and to the meter around it.
 
         Args:
             units: capacity units of the request.
@@ -397,7 +397,7 @@ class Driver:
             raise Unavailable("the time allowed is over", maybe_applied=bool(unknown))
 
     def _perform(self, op: ops.Op, limit: float, unknown: _UnknownWrites) -> ops.Reply:
-        """Perform one operation; split the request where the reply has no room for the items.
+        """Perform one operation, and return the reply; split a request whose reply has no room for the items.
 
         Returns:
             The reply, which is ambiguous if a response to this same write was lost.
@@ -491,7 +491,7 @@ def _read_in_halves(op: ops.TransactGet, ask: Callable[[ops.Op], ops.Reply]) -> 
 def _refuse_in_halves(
     op: ops.Transact, oversized: ops.Oversized, ask: Callable[[ops.Op], ops.Reply]
 ) -> ops.Reply:
-    """Repeat a refused transaction until all items that made conditions fail have been returned.
+    """Repeat a refused transaction for the items that made it fail; return them, or the reply if applied.
 
     The refusal had no room for these items. Each repeat has the same conditions and asks for some of the items, so it
     is as safe as a retry after a lost response, and may be applied. Where a repeat is refused for writes whose items

@@ -49,7 +49,7 @@ def state_at(store: Streams, head: Head, since: int, as_of: AsOf, *, fetch: bool
 
 
 def version_at(reader: Reader, stream: str, head: Head | None, as_of: AsOf) -> int:
-    """Return the version that a stream had at a moment, or check a version that is given.
+    """Return the version that a stream had at a moment; a given version is checked and returned.
 
     The version at a moment is that after the last event that happened at the moment or before; 0 if there is none.
 

@@ -183,7 +183,7 @@ class BodyCodec:
         return encode_claim(claim)
 
     def _fetch(self, body: Body) -> Body:
-        """Return a body with its content; a claim's content is fetched from the bucket.
+        """Return a body's content, fetched from the bucket if the body is a claim.
 
         Raises:
             CorruptData: there is no bucket, or the object is itself a claim check.
@@ -199,7 +199,7 @@ class BodyCodec:
 
 
 def check_sizes(bodies: Sequence[Body], field: str) -> None:
-    """Raise `TooLarge` if a body is larger than any reader takes.
+    """Raise `TooLarge` if a body has more bytes than any reader decodes (`MAX_DECODED`).
 
     Args:
         bodies: data and metadata of events, by turns.
@@ -240,7 +240,7 @@ def _open_together(bodies: Iterable[Encoded], name: str) -> list[Body]:
 
 
 def verified(claim: Claim, content: bytes) -> bytes:
-    """Return `content`, if its SHA-256 is that of the claim.
+    """Return `content` if it has the claim's SHA-256; else raise `CorruptData`.
 
     Raises:
         CorruptData: it is not.

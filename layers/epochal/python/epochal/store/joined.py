@@ -232,7 +232,7 @@ class JoinedAppends:
         return own.result
 
     def _wait(self, stream: str, own: Waiting) -> None:
-        """Wait until the append is done, or its caller is to lead.
+        """Wait until the append is done or its caller is to lead; `own.done` tells which.
 
         After an interrupt the append is withdrawn, unless it is too late.
         """

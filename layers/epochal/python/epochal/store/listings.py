@@ -244,7 +244,7 @@ def listings_of(store: TaggedStore) -> Listings:
 
 
 def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
-    """Yield at least `least` events or entries, ending where the next one has another place."""
+    """Yield events or entries until `least` have come and the next one has another place."""
     last = ""
     for place, event in enumerate(found):
         if place >= least and event.place != last:
@@ -388,7 +388,7 @@ class TaggedListings(Listings):
     def _parts(
         self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[U]]
     ) -> Iterator[Sequence[U]]:
-        """Yield the events of a tag after a place, up to 100 at a time, as `shown` makes them of entries.
+        """Yield what `shown` makes of a tag's entries after a place, for up to 100 entries at a time.
 
         Args:
             since: place after which the events come; None for the beginning.

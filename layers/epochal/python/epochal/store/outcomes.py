@@ -76,7 +76,7 @@ def append_error(stream: str, outcome: Conflict | Undetermined, expected: Expect
 
 
 def check_state(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
-    """Raise `ConflictError` unless a stream, of which a token was loaded, is as expected; None means no stream."""
+    """Raise `ConflictError` unless a loaded token is as expected; a token of None means no stream."""
     if isinstance(expected, Token):
         version, etag = (0, None) if token is None else (token.version, token.etag)
         holds = version == expected.version and expected.etag in (None, etag)

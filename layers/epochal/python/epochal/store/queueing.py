@@ -167,7 +167,7 @@ class Place:
     __slots__ = ("_before", "_driver", "_fresh", "_inner", "_keys", "_last", "_notes", "_tickets", "changed")
 
     def __init__(self, driver: Driver, *keys: Key, inner: bool = False) -> None:
-        """Take no place yet.
+        """Make a place in the queues of `keys`, which is not taken yet.
 
         Args:
             driver: driver of the caller; keys of drivers of different places have different queues.
@@ -185,6 +185,7 @@ class Place:
         self.changed = False
 
     def __enter__(self) -> Self:
+        """Take the place and wait for the turn at each key, unless an outer place of the caller covers it."""
         outer = _PLACE.get()
         is_within = outer is not None and outer.is_taken
         if self._keys and (self._inner or not is_within):
@@ -258,7 +259,7 @@ class Place:
                     self._fresh[own] = queue.notes[own]
 
     def _wait(self, ticket: Ticket) -> None:
-        """Wait until the caller is let in, nobody is let in for a while, or the caller's time is over."""
+        """Wait until the caller is let in or its time is over; let the first caller pass a stuck queue."""
         queue, clock = ticket.queue, self._driver.clock
         assert ticket.turn is not None  # noqa: S101  it waits
         limit = clock() + self._driver.patience.seconds

@@ -226,7 +226,7 @@ class Selection:
         )
 
     def __call__(self, event: Recorded) -> bool:
-        """Whether an event is selected; an event whose time cannot be parsed matches any times."""
+        """Return whether an event has a selected type and time; a time that cannot be parsed is selected."""
         if self.types is not None and event.type not in self.types:
             return False
         if self.since is None and self.until is None:
@@ -417,7 +417,7 @@ class Reader:
         return cursor
 
     def _without_holes(self, walk: _Walk, start: int | None) -> Iterator[Recorded]:
-        """Yield the events of a walk; a hole raises `EventsPruned`.
+        """Yield the events of a walk; raise `EventsPruned` at a hole, except one allowed at the beginning.
 
         Without an archive the stream may begin with a hole, unless `start` lies in it.
         """
@@ -565,7 +565,7 @@ class _Walk:
 
 
 def small_events(stream: str, span: EventSpan, codec: BodyCodec) -> list[Recorded] | None:
-    """Decode the events of a span; None if one cannot be decoded, is in the bucket, or all are large together."""
+    """Decode a span's events; None if one is corrupt or in the bucket, or all are too large together."""
     offsets = range(span.next - span.base)
     if isinstance(span, PlainSpan) and (plain := span.recorded(stream, offsets)) is not None:
         return plain
@@ -637,7 +637,7 @@ def _decoded(
 
 
 def _readable(found: Found) -> Recorded:
-    """Return an event, decoding it if needed.
+    """Return an event, decoded if needed; raise the fault of an event that cannot be read.
 
     Raises:
         CorruptData, MissingBody, DeniedBody: the fault that keeps the event from being read.

@@ -29,7 +29,7 @@ def count_refusals(driver: Driver, table: str, stream: str) -> int:
 
 
 def note_outcomes(driver: Driver, table: str, outcomes: Mapping[str, Outcome]) -> None:
-    """Remember the refusals among the outcomes of the caller's appends, and forget those that were made good."""
+    """Remember refusals among the outcomes of the caller's appends; forget those of streams appended to."""
     for stream, outcome in outcomes.items():
         place = (driver.place, table, stream)
         if isinstance(outcome, Appended):

@@ -52,7 +52,7 @@ _missed: Final[dict[tuple[int, str], Ticks]] = {}
 def seal_token(
     table: str, stream: str, token: Token, now: Ticks, fresh: Callable[[int], bytes] | None
 ) -> Steps[Token]:
-    """Return a token with a seal, if it is of a full page and this process knows that it is true.
+    """Return a token, sealed if of a full page and known by this process to be true; else unchanged.
 
     A seal lets the token go outside and come back. Any other token stays as it is.
 
@@ -66,7 +66,7 @@ def seal_token(
 
 
 def verify_token(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
-    """Return the token as one of this process if its seal is right; any other token as it is."""
+    """Return the token marked as known to this process if its seal is right; else unchanged."""
     if not token.seal or not _is_full(token):
         return token
     key = yield from _key(table, now, None)

@@ -495,7 +495,7 @@ class Streams:
         return None if pruned is None else replace(pruned, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Prune all of a stream and leave a tombstone, so that its name takes no more events.
+        """Delete all events of a stream; leave a tombstone against further appends, unless `leave_open`.
 
         Args:
             stream: name of the stream.
@@ -599,7 +599,7 @@ class Streams:
     def head(
         self, stream: str, *, consistent: bool = True, whole: bool = False, recent: bool = False
     ) -> Head | None:
-        """Read a stream's head (its last item) in the layout's own form; None if there is no such stream.
+        """Read a stream's head (its last item) in its layout's form; None if there is no such stream.
 
         It is `load` for stores built on this one.
 
@@ -623,7 +623,7 @@ class Streams:
         key: DecisionKey | str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append to streams on exactly the heads that were read before; return one outcome, with that of each stream.
+        """Append to streams only if their heads are still the given ones; return one outcome for all streams.
 
         Heads of streams without an append are only checked. A conflict carries the current heads. Without appends, the
         heads are checked against the store. The outcome of an earlier decision under the key is `replayed`.
@@ -689,8 +689,7 @@ class Streams:
         return beside(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
-        """Return the outcome of the earlier decision under an idempotency key in each of these streams; None if there
-        is none.
+        """Return the outcome of an earlier decision on these streams under the key; None if there is none.
 
         Args:
             streams: names of the streams.
@@ -785,7 +784,7 @@ class Streams:
     def newest(
         self, stream: str, refused: Conflict | None, *, whole: bool, recent: bool = False
     ) -> Head | None:
-        """Return a stream's head: the one that came with a conflict, after a pause, or one that is read now.
+        """Return a stream's head: the one of a conflict, or one read now, perhaps after a pause; None if none.
 
         Args:
             stream: name of the stream.
@@ -851,7 +850,7 @@ class Streams:
 
 
 def keyed(layout: AnyStreamLayout) -> KeyedStreams:
-    """Return the layout, if it supports idempotency keys.
+    """Return the layout if it supports idempotency keys; else raise `InvalidInput`.
 
     Raises:
         InvalidInput: it does not.
@@ -862,7 +861,7 @@ def keyed(layout: AnyStreamLayout) -> KeyedStreams:
 
 
 def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
-    """Return the layout, if it can prune.
+    """Return the layout if it can prune; else raise `InvalidInput`.
 
     Args:
         done: what cannot be done otherwise, for the error message.
@@ -880,10 +879,10 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
 
 
 def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
-    """Return the version that the archive has reached, which only grows; check that its events match.
+    """Check the archive's events, and return its version; raise if it lacks events below `before`.
 
-    Up to that version, and `before`, a stream may be pruned. Where one of the tables was restored, the archive may
-    have events of another history: its last event is compared.
+    The version only grows. Up to it, and `before`, a stream may be pruned. Where one of the tables was restored, the
+    archive may have events of another history: its last event is compared.
 
     Raises:
         InvalidInput: the archive has other events, or lacks some below `before`.

@@ -319,7 +319,7 @@ class TaggedStore(ABC):
         """
 
     def seal_position(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
-        """Return the position with seals, so that it may go outside and save requests when it comes back.
+        """Return the position with seals, to go outside and come back; unchanged if the store has none.
 
         Args:
             position: position that a read returned.
@@ -328,8 +328,9 @@ class TaggedStore(ABC):
         return position
 
     def verify_seals(self, position: Position) -> Position:
-        """Check the signatures (seals) in a position that a client sent; tokens without a valid one stay untrusted, and
-        cost a read.
+        """Return the position with the tokens trusted whose seals are valid; unchanged if the store has none.
+
+        Tokens without a valid seal stay untrusted, and cost a read.
 
         Args:
             position: position that came from outside, with the seals of `seal_position`.
@@ -433,7 +434,7 @@ class TaggedStore(ABC):
         raise IdTaken("idempotency_key", _USED)
 
     def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
-        """Find the tags whose heads fence a query, after a position if there is one.
+        """Return a query's fence: the tags whose heads show new matching events, after `after` if given.
 
         Raises:
             InvalidInput: the query or the position is no such object, or nothing fences an item of the query.
@@ -449,7 +450,7 @@ class TaggedStore(ABC):
     def _append(
         self, events: Sequence[Event], condition: Condition | None, also: Also, place: Place
     ) -> Appended | Conflict:
-        """Append checked events under a condition, with writes to other tables.
+        """Append checked events under a condition, with writes to other tables; return the outcome.
 
         Args:
             place: the append's place in the queues of `_turn`.
@@ -495,7 +496,7 @@ class TaggedEvents(TaggedStore):
             object.__setattr__(self, "site", replace(self.site, table=placed))
 
     def checked(self, event: Event, field: str) -> Event:
-        """Check an event before an append; return it with plain fields in their stored form.
+        """Check an event before an append; return it as a plain `Event`, with id and timestamp as stored.
 
         Args:
             event: event to append.
@@ -560,9 +561,7 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, Seals.of(self.streams, writes=writes).seal_token)
 
     def verify_seals(self, position: Position) -> Position:
-        """Check the signatures (seals) in a position that a client sent; tokens without a valid one stay untrusted, and
-        cost a read.
-        """
+        """Return the position with the tokens trusted whose seals are valid; the others cost a read."""
         return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
@@ -612,7 +611,7 @@ class TaggedEvents(TaggedStore):
     def _append(
         self, events: Sequence[Event], condition: Condition | None, also: Also, place: Place
     ) -> Appended | Conflict:
-        """Append checked events, beginning where the callers before have left the tags; leave their new ends."""
+        """Append checked events using the tag ends that callers left; leave the new ones; return the outcome."""
         batch = self.batch(events)
         if ends := ends_left(self.site, place):
             batch = replace(batch, ends=ends)

@@ -78,7 +78,7 @@ class UnopenedHead:
         return recorded_events(self.head.stream, self._indices, bare, self.codec)
 
     def may_be_large(self, place: int) -> bool:
-        """Whether a body of an event in the head may be large.
+        """Return whether a body of an event in the head may decode to more than `ONE_BLOCK` bytes.
 
         Args:
             place: position of the event among those that the head carries.
