@@ -223,7 +223,7 @@ FeedPlace = Checkpoint | Moment | Literal["beginning", "tail"]
 
 
 def read_start(start: object, field: str = "start") -> FeedPlace:
-    """Convert a starting point that somebody gives: times become a `Moment`, and the rest stays as it is.
+    """Check a given starting point; return a time as a `Moment`, and any other valid one unchanged.
 
     No event is skipped that was appended or indexed at or after a moment, as long as no clock of a writer or indexer
     is wrong by half a minute. Events of about the minute before come too.

@@ -54,7 +54,7 @@ class Crowding:
         self.others += max(0, entries)
 
     def measure(self, now: float, changes: int) -> None:
-        """Update the rate and the rest after a batch of so many changes, at a clock reading in seconds."""
+        """Update the rate of others' entries, and the seconds of rest, after a batch of `changes` at `now`."""
         if self._measured is not None:
             rate = self.others / max(now - self._measured, 0.001)
             self.rate += (rate - self.rate) * RECENT

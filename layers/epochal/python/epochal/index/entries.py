@@ -156,7 +156,7 @@ def write_entry(spans: Iterable[Span], existing: Container[str], timestamp: str)
 def with_own_metadata(
     entry: EncodedEvent, marked: int, removals: Sequence[Removal], new: Sequence[int] = ()
 ) -> EncodedEvent:
-    """Add metadata to an entry: the progress of marks, removals of events, and new streams."""
+    """Return an entry with marks' progress, removals and new streams as metadata; unchanged if none."""
     fields: dict[str, Any] = {"packed": marked} if marked else {}
     if new:
         fields["new"] = list(new)

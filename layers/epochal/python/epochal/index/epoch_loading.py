@@ -35,7 +35,7 @@ def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
 
 
 def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = None) -> Steps[LoadedEpochs]:
-    """Apply entries that others have written since, and move on if they closed the epoch.
+    """Apply others' new entries to the loaded epochs; return them, or the next ones if the epoch closed.
 
     If the epoch has been deleted, begin from nothing: only the loaded state says that it ever existed.
 

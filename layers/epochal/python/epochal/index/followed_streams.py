@@ -83,7 +83,7 @@ class FollowedStreams:
     streams: dict[str, FollowedStream] = field(default_factory=dict)
 
     def add(self, partition: int, span: Span, at: Checkpoint) -> Break | None:
-        """Follow a stream by one more span; return the break if this is the stream's first one."""
+        """Note a stream's next span; return the break before it if that is the stream's first, else None."""
         followed = self.streams.get(span.stream)
         if followed is None:
             if not self.range.holds(span.stream):

@@ -76,7 +76,7 @@ def load(table: str, stream: StreamName) -> Steps[LoadedState]:
 
 
 def save(table: str, held: LoadedState, state: GroupState, ids: Ids) -> Steps[LoadedState | StateConflict]:
-    """Replace a group's state, unless it has changed since it was loaded."""
+    """Replace a group's loaded state; return the new one, or a conflict if others have changed it."""
     unfold = EncodedUnfold(
         version=0, type=READ_UP_TO, data=encode(_encode_state(state)), timestamp=ids.timestamp
     )

@@ -30,7 +30,7 @@ MAX_CAUSE: Final = 400
 
 
 def record_failures(table: str, causes: Mapping[str, str], ids: Ids) -> Steps[Series]:
-    """Record why indexing of these sources fails, with when the failures began."""
+    """Record why and since when indexing of these sources fails; return the changed series."""
 
     def change(series: Series) -> Series:
         """Add the failures to the series; a recent one of the same source continues."""
@@ -45,7 +45,7 @@ def record_failures(table: str, causes: Mapping[str, str], ids: Ids) -> Steps[Se
 
 
 def forget_failures(table: str, sources: Collection[str], ids: Ids) -> Steps[Series]:
-    """Remove the recorded failures of these sources."""
+    """Remove the recorded failures of these sources; return the changed series."""
 
     def change(series: Series) -> Series:
         remaining = {source: failure for source, failure in series.failing.items() if source not in sources}

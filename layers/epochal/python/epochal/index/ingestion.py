@@ -278,7 +278,7 @@ class Indexing:
             yield from self._refresh(partition)
 
     def _refresh(self, partition: Partition, tip: Tip | None = None) -> Steps[None]:
-        """Apply what others have written to the partition, again while there was more than a look at the Tip."""
+        """Apply others' writes to the partition, repeatedly while they write; note whether there were any."""
         first = partition.state.active
         number, version = first.number, first.version
         for _ in range(LOOKS):

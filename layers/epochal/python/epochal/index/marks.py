@@ -321,7 +321,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
 
 
 def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
-    """Read the leaves of these hashes that are not kept; raise `CorruptData` if one is missing."""
+    """Read the leaves of these hashes that `leaves` lacks; raise if one is missing, unless it is lenient."""
     if leaves.size > MOST_HELD:
         leaves.kept, leaves.starts, leaves.size = {}, [], 0
     lacking = leaves.lacking(hashes)
@@ -375,7 +375,7 @@ def _next_start(table: str, partition: int, place: int) -> Steps[int]:
 
 
 def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
-    """Read every leaf that begins between the first hash and the last."""
+    """Read into `leaves` every leaf that begins between the first hash and the last."""
     first, last = FLOOR + place_of(hashes[0]), FLOOR + place_of(hashes[-1])
     after = None
     while True:

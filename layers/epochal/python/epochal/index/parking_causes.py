@@ -32,7 +32,7 @@ class Cause:
 
 
 def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[None]:
-    """Store why a stream was parked, in place of an earlier cause."""
+    """Store why a stream was parked, replacing an earlier cause; nothing if its key would be too long."""
     key = _cause_key(partition, group, cause.stream)
     if len(key["p"]["S"].encode()) > MAX_KEY_BYTES:
         return

@@ -68,7 +68,7 @@ class Series:
     failing: dict[str, IndexerFailure] = field(default_factory=dict)
 
     def refusal(self, source: str) -> str:
-        """Explain why the indexer of a source does not start, and what to do; empty if nothing is recorded."""
+        """Explain that an indexer is deployed for another number of partitions than the index has; else empty."""
         refused = self.refused.get(source)
         if refused is None:
             return ""

@@ -176,7 +176,7 @@ def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
 
 
 def write_event(event: EncodedEvent) -> AttributeValue:
-    """Encode an event as it is stored, without absent or empty fields."""
+    """Encode an event in its stored form, without absent or empty fields."""
     fields = {
         "t": text(event.timestamp),
         **_write_body("d", "D", event.data),
@@ -235,7 +235,7 @@ def append_id(event: AttributeValue) -> bytes | None:
 
 
 def write_unfold(unfold: EncodedUnfold) -> AttributeValue:
-    """Encode an unfold as it is stored."""
+    """Encode an unfold in its stored form."""
     return mapping(
         {
             "i": number(unfold.version),

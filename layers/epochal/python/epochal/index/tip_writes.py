@@ -34,7 +34,7 @@ def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | N
 
 
 def growth_of(batch: WireBatch, known: Tip | Token) -> Growth:
-    """Return what the calving rule must know about a batch."""
+    """Return what a batch adds to the Tip in bytes and events, with the sizes of unfolds and name."""
     unfolds = unfolds_of(batch, known.version + batch.count)
     return Growth(
         growth=batch.size - _EMPTY_LISTS,

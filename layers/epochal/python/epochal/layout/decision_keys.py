@@ -71,7 +71,7 @@ class KeyUnused:
 
 
 def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Appended | Undetermined | KeyUnused]:
-    """Look for an earlier decision under a key; return its outcome, or the head to decide on (`KeyUnused`).
+    """Return the outcome of an earlier decision under a key, or a `KeyUnused` with the head to decide on.
 
     Args:
         known: known head of the stream.
@@ -97,7 +97,7 @@ def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Appended | Unde
 def resume_decision(
     key: DecisionKey, since: Known[Any], known: Known[Any]
 ) -> Steps[Appended | Undetermined | None]:
-    """Look for an earlier decision under a key before the decision is made again on another head.
+    """Look again for an earlier decision under a key, for another head; return its outcome, or None.
 
     Args:
         since: head up to which there was none.
@@ -116,7 +116,7 @@ def resume_decision(
 def _find_decision(
     key: DecisionKey, head: Known[Any], record: RecordContents
 ) -> Steps[Appended | Undetermined | None]:
-    """Look for a decision under a key in a stream from the record's bound on; None if there is none.
+    """Return a decision's outcome from the record's bound on; if none, lower the bound and return None.
 
     If there is none, the record's bound is lowered to the head's version, so that a try may follow.
 

@@ -29,7 +29,7 @@ and longer ones make the last appends wait."""
 
 
 def pause_after(refusals: int) -> Pause | None:
-    """Return the pause of an append that was refused so often in a row; None if it is sent again at once.
+    """Return an append's pause after `refusals` refusals in a row; None after the first.
 
     Args:
         refusals: number of refusals, from 1.

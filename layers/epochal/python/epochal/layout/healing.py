@@ -125,7 +125,7 @@ def heal_streams(
 
 
 def end_since(heal: Heal, stream: str, index: int) -> Steps[tuple[int, CorruptData | None]]:
-    """Find the end of a stream by reading from `index` on.
+    """Read a stream from `index` on; return its end, or the index and the error at which reading stopped.
 
     Returns:
         The next index of the stream, and None; or the index that the read has reached, and the error at an item that

@@ -92,7 +92,7 @@ class RecordContents:
 
 
 def put_record(table: str, record: KeyRecord, version: int) -> Steps[RecordContents | None]:
-    """Write a key's record with the bound `version`, before tries to append at that version or above.
+    """Write a key's record with the bound `version`, unless there is one; return that one, or None.
 
     Returns:
         The contents of the record that was there already; None if this one was put.

@@ -119,7 +119,7 @@ class Attempts(Protocol[H]):
         """
 
     def is_pruned(self, head: H, since: int) -> Steps[bool]:
-        """Whether events that the key may have appended from index `since` on are pruned.
+        """Return whether events that the key may have appended from index `since` on are pruned.
 
         Nobody can find out any more then if they were appended.
 
@@ -138,7 +138,7 @@ class _Call(Generic[H]):
 
 
 def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Outcome]:
-    """Append events under an idempotency key, unless an earlier call has appended them.
+    """Append events under an idempotency key, unless an earlier call has; return the outcome.
 
     Args:
         attempts: the batch, and the requests that can be tried with it.
@@ -221,7 +221,7 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
 
 
 def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Outcome]:
-    """Write unfolds alone under an idempotency key, unless an earlier call has written them.
+    """Write unfolds alone under an idempotency key, unless an earlier call has; return the outcome.
 
     Args:
         attempts: the batch, and the requests that can be tried with it.

@@ -80,7 +80,7 @@ TypeHeads = bool | frozenset[str]
 
 
 def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
-    """Choose the fencing tags of each item of a query.
+    """Return a query's fence: for each item, the tags whose heads show new matching events.
 
     Args:
         type_heads: which types have heads.
@@ -92,7 +92,7 @@ def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
 
 
 def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, field: str = "after") -> Fence:
-    """Choose the fencing tags of each item of a query after a position, perhaps of a broader read.
+    """Return a query's fence from the tags that a position has seen, perhaps in a broader read.
 
     Any tag of an item fences it, and so do the heads of its types and of everything. So an item is fenced by what the
     position has seen of these. Where that is more than one, the heads were not read at one moment, and what one of them
@@ -208,7 +208,7 @@ def at_the_end(events: tuple[Recorded, ...], position: Position) -> tuple[Record
 
 
 def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool:
-    """Whether an event matches a query and lies beyond `before`, but not beyond `until`.
+    """Return whether an event matches a query and lies beyond `before`, but not beyond `until`.
 
     It must lie beyond `before` through every item that it matches.
 

@@ -208,7 +208,7 @@ class _Asked:
     looks: int | None
 
     def ends(self, part: Part | PartBack, looked: int) -> bool:
-        """Whether a read is complete with the events so far, which are joined in one part.
+        """Return whether a read is complete with the events so far, which are joined in one part.
 
         Args:
             looked: number of events read so far, matching or not.

@@ -496,7 +496,7 @@ AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 
 
 def accepts(expected: ExpectedVersion, head: Head | None) -> bool:
-    """Whether the current head of a stream meets an expected version."""
+    """Return whether a stream with this head meets an expected version; a deleted stream meets none."""
     if head is not None and head.deleted:
         return False
     if isinstance(expected, Token):

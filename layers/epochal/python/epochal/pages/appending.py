@@ -126,7 +126,7 @@ def append_on(table: str, batch: Packed, known: Known[Page], *, repeatable: bool
 def _earlier_by_ids(
     batch: Packed, head: Page | None, since: int, *, anywhere: bool
 ) -> Steps[Appended | Undetermined | None]:
-    """Look for an earlier append of the batch's ids from index `since` on; None if it has no ids, or there is none."""
+    """Return the outcome of an earlier append of the batch's ids from `since` on; None if there is none."""
     if not batch.ids:
         return None
     from epochal.pages import identified  # noqa: PLC0415  a function starts without it
@@ -137,7 +137,7 @@ def _earlier_by_ids(
 def outcome_after_refusal(
     batch: Packed, head: Page | None, since: int, refused: Blocked, *, repeatable: bool
 ) -> Steps[Appended | Undetermined | None]:
-    """Return the outcome of an append whose write was refused; None if it was not applied.
+    """Return the outcome of an append after its refused write; None if not applied, or safe to repeat.
 
     Args:
         head: last page of the stream.
@@ -220,7 +220,7 @@ def _is_deleted(page: Page | None) -> bool:
 
 
 def is_new(known: Known[Page], above: Ticks) -> bool | None:
-    """Whether the known last page is not newer than a key's moment; None if the key has no moment.
+    """Return whether the known last page is not newer than a key's moment; None if the key has no moment.
 
     True for a stream that does not exist, if the key has a moment.
     """

@@ -63,7 +63,7 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
 def next_write(
     table: str, batch: Packed, known: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
-    """Plan the write that appends a batch after what is known of the last page.
+    """Plan the write that appends a batch after the known last page; return it, or what blocks it.
 
     If the page does not take the batch, it is closed first; what the next page needs of it is read.
 
@@ -115,7 +115,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
 
 
 def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
-    """Plan the page after one that is full, or has no room for the batch; close that one first."""
+    """Close the known page unless it is full, and plan the next one; return that, or what blocked it."""
     closed = yield from _close_first(table, batch, known)
     if isinstance(closed, Blocked):
         return closed

@@ -150,7 +150,7 @@ class Ended:
 
 
 def run_commit(commit: Commit, part: CommitPart) -> Steps[Ended]:
-    """Commit to all streams or to none, and retry on the pages that come back, until the part ends it.
+    """Write to all streams or to none, retrying on changed pages; return the outcome and the tries.
 
     If a condition of the program's own fails, the outcome is a conflict that is `unmet`.
 
@@ -210,7 +210,7 @@ def run_commit(commit: Commit, part: CommitPart) -> Steps[Ended]:
 
 
 def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:
-    """Plan a check that nobody has written to a stream since its last page was known.
+    """Plan a check that a stream still has its known last page; return it, or the page that blocks it.
 
     Returns:
         The check; or the last page, if the stream is deleted, or what is known of it proves nothing.
@@ -229,10 +229,10 @@ def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]
 
 
 def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
-    """Check, without a write, that streams had the last pages that are known, all at one moment.
+    """Compare streams with their known last pages in one read; return the last pages that have changed.
 
     Returns:
-        The last pages of the streams that had not; empty, if all had.
+        The last pages of the streams that have other ones than the known; empty if none has.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream, known in reads.items():
@@ -267,7 +267,7 @@ def page_of(item: Item | None, table: str) -> Page | None:
 def _known_outcome(
     part: CommitPart, plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
 ) -> Steps[Outcome | None]:
-    """Return the outcome of a refused commit, as the pages or a record tell it; None if it was not applied."""
+    """Return a refused commit's outcome, as pages or a record tell it; None if it was not applied."""
     match verdict:
         case Applied():
             return part.appended(plan.writes)
@@ -285,7 +285,7 @@ def _operation(plan: Plan) -> TransactionWrite | Transact:
 def _plan(
     commit: Commit, part: CommitPart, heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
-    """Plan the writes of one try on the last pages that are known.
+    """Plan the writes of one try on the known last pages; return the plan, or the pages that changed.
 
     A page may have to be closed first, by a write of its own; then `heads` gets the closed page.
 
@@ -361,7 +361,7 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
 
 
 def _split_refusal(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
-    """Split a refusal: that of the store's own writes, and items that failed the program's conditions.
+    """Return the refusal of the store's own writes, and the items that failed the program's conditions.
 
     These items are returned by their place among the program's writes.
     """

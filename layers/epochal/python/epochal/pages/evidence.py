@@ -236,7 +236,7 @@ class OwnWrite:
         return cls(frames=tuple(frames), end=planned.token.version, stamp=planned.stamp, lost=lost)
 
     def judge(self, page: Page | None) -> Verdict:
-        """Judge the page that the write was for, as it is now; None if there is none."""
+        """Judge from the write's page as it is now, or None for no page, whether the write was applied."""
         if page is None or is_older(page, self.stamp) or shows_another(page, self.frames):
             return NotApplied()
         if shows_own(page, self):
@@ -257,7 +257,7 @@ def shows_another(page: Page, frames: Sequence[OwnFrame]) -> bool:
 
 
 def shows_own(page: Page, write: OwnWrite) -> bool:
-    """Whether a page that shows no event of another write in our place shows our write.
+    """Return whether a page that shows no event of another write in our place shows our write.
 
     A frame under an idempotency key does not tell by itself: another process may have written it, at the same moment
     and place.
@@ -319,7 +319,7 @@ class KeyedAppend:
         return cls(rest=rest, count=None, first=first, later=True, above=key.above)
 
     def judge(self, page: Page) -> Verdict | LookFurther:
-        """Judge from one page whether the write was applied, or say that an older page must be read.
+        """Judge from one page whether the write was applied or nobody can tell, or ask for an older page.
 
         Raises:
             InvalidInput: the page has an append under the key with other contents.
@@ -405,7 +405,7 @@ class SameIds:
     labels: tuple[bytes, ...] = ()
 
     def judge(self, page: Page) -> Verdict | LookFurther:
-        """Judge a page, together with the newer ones."""
+        """Judge from a page and the newer ones whether the ids were appended, or ask for an older page."""
         sought = self._with(page)
         if not self.anywhere and sought.shows_others():
             return NotApplied()

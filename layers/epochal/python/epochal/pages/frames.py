@@ -96,7 +96,7 @@ class Frame(NamedTuple):
     data: bytes
 
     def binary(self) -> bytes:
-        """Encode the frame as it is stored in an item."""
+        """Encode the frame as bytes, for the list of frames in an item."""
         out = Writer()
         out.byte(self.encoding)
         out.add(self.stamp)
@@ -158,7 +158,7 @@ class Unfolds:
     content: Encoded
 
     def binary(self) -> bytes:
-        """Encode the unfolds as they are stored in an item."""
+        """Encode the unfolds as bytes, for an attribute of an item."""
         out = Writer()
         out.byte(self.content.encoding)
         out.number(self.count)
@@ -437,6 +437,7 @@ def _write_bodies(out: Writer, entry: EncodedEvent | EncodedUnfold) -> None:
 
 
 def _read_body(content: bytes, at: int, encoded: int) -> tuple[Encoded, int]:
+    """Decode a body, which names its encoding if `encoded`; return it and the offset after it."""
     encoding = DIRECT
     if encoded:
         encoding, at = content[at], at + 1

@@ -53,7 +53,7 @@ _LEAST: Final = 20
 
 
 def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: bool = False) -> bool:
-    """Whether the next append should begin a new page rather than extend this one.
+    """Return whether the next append should begin a new page rather than extend this one.
 
     Args:
         left: token of the page after a write.

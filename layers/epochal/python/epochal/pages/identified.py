@@ -59,7 +59,7 @@ small events has some hundred; each page has an append at least. Four KB cost a 
 def begin(
     table: str, batch: Packed, expected: ExpectedVersion
 ) -> Steps[Page | Appended | Undetermined | Conflict | None]:
-    """Read the last page of a stream, before a batch with ids is appended to it.
+    """Read the last page for a batch with ids; return it, or the outcome if nothing is to be appended.
 
     Returns:
         The last page to append on (None: no stream yet); or the outcome, if the batch was appended before, or the
@@ -81,7 +81,7 @@ def begin(
 
 
 def find_all(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> Steps[Appended | None]:
-    """Look for an earlier append of batches to several streams, one of which is not as expected.
+    """Return the outcome of an earlier append of all these batches to their streams; None if one lacks it.
 
     Returns:
         The outcome, if every batch is in its stream already; None if not.
@@ -122,7 +122,7 @@ def _ends(head: Page | None) -> tuple[int, ...]:
 def earlier_outcome(
     batch: Packed, head: Page | None, since: int, *, anywhere: bool
 ) -> Steps[Appended | Undetermined | None]:
-    """Look for an earlier append of the same ids; None if there is none.
+    """Return the outcome of an earlier append of the batch's ids; None if there is none.
 
     Args:
         head: last page of the stream.
@@ -169,6 +169,7 @@ def _outcome_anywhere(
 
 
 def _outcome(batch: Packed, first: int, verdict: Verdict) -> Appended | Undetermined | None:
+    """Return the outcome that a verdict means; None if not applied; raise `IdTaken` if an id is taken."""
     match verdict:
         case Applied() as applied:
             return applied.appended(replayed=True)

@@ -332,6 +332,7 @@ def _check_stamps(page: Page, revision: int) -> None:
 
 
 def _unfolds(item: Item) -> bytes:
+    """Return the unfolds in a page's item; raise `CorruptData` if they cannot be that page's."""
     data = _bytes(item["u"])
     offset = referred(data)
     if offset is not None:
@@ -460,7 +461,7 @@ class PageSpan:
         return plain_events(stream, indices, map(page.frames[first:].__getitem__, offsets))
 
     def holds_large(self, offsets: range) -> bool:
-        """Whether an event at `offsets` may be large; False unless each event has a frame of its own.
+        """Return whether an event at `offsets` may be large; False unless each event has a frame of its own.
 
         This is `PlainSpan.holds_large`.
         """

@@ -36,7 +36,7 @@ from epochal.plan.ops import Put, Refusal, Steps
 def append_once(
     table: str, batch: Packed, expected: ExpectedVersion, key: str, also: Also = ()
 ) -> Steps[Outcome]:
-    """Append a batch under a caller's key, unless an earlier call has appended it."""
+    """Append a batch under a caller's key once; return the outcome, also if an earlier call appended it."""
     attempts = PageAttempts(table=table, batch=batch, also=also)
     record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
     if batch.count:
@@ -77,7 +77,7 @@ class PageAttempts:
     def unfold_on(
         self, known: Known[Page], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Page] | Conflict]:
-        """Write unfolds alone, with the key's record and the writes of `also`, in one commit."""
+        """Write unfolds alone with the key's record and `also`; return the token, the refusal or the conflict."""
         part = UnfoldsPart(table=self.table, unfolds=self.batch, known=known, record=record, seen=seen)
         outcome = (yield from run_commit(replace(part.commit, also=self.also), part)).outcome
         if isinstance(outcome, Appended):

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:
-    """Make the feed's source of the named streams in a table of pages."""
+    """Make the feed's source of a table of pages, with the given number of partitions of the feed."""
     return Source(
         name="pages",
         table=table,
@@ -124,7 +124,7 @@ WHERE: Condition = Present("r", "N")
 
 
 def appended(item: Item) -> Change | None:
-    """Return the events that the latest write to a page appended, or the removal that it made.
+    """Return the events that an item's latest write appended, or its removal; None for any other write.
 
     None for records, and for other writes without events.
 
@@ -190,7 +190,7 @@ def append_id(item: Item) -> bytes | None:
 
 
 def numbers(item: Item) -> Sequence[int] | None:
-    """Return the numbers that the events of a page's latest append have in it; None where no label tells.
+    """Return the number of each of a page's latest events within its append; None where no label tells.
 
     An append's events in a named stream, not all of which need have labels, have consecutive numbers.
     """
@@ -243,7 +243,7 @@ def _span(span: PageSpan) -> Span | None:
 
 
 def stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
-    """Read the pages with the events `first` to `end - 1`, by two queries at most.
+    """Read the pages with events `first` to `end - 1`, in at most two queries; return a summary of each.
 
     Raises:
         CorruptData: a page contradicts itself.

@@ -49,7 +49,7 @@ WRITES: Final = 500
 def prune(
     table: str, stream: str, before: int, etag: str, *, writes: int = WRITES
 ) -> Steps[PruneProgress | None]:
-    """Prune the events below `before`; return the progress, or None if there is no such stream.
+    """Prune events below `before` from up to `writes` pages; return the progress; None without a stream.
 
     Args:
         before: index of the first event that is kept; beyond the stream's version, all events are pruned.
@@ -220,7 +220,7 @@ def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Pag
 
 
 def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
-    """Write into a page that everything below `mark`, in earlier pages, is gone.
+    """Write the low-water mark `mark` into a page, unless the page has that or a higher one.
 
     For appends the page stays as it was.
     """

@@ -105,7 +105,7 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
 def load_recent(
     table: str, stream: str, *, consistent: bool = True, most: int = RECENT
 ) -> Steps[Page | None]:
-    """Read the last page of a stream as `load_head` does, and with it the pages before it, at most `most` in all."""
+    """Read a stream's last page with those before it, at most `most` in all; None without a stream."""
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=most, consistent=consistent)
     if not reply.items:
         return None
@@ -114,7 +114,7 @@ def load_recent(
 
 
 def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:
-    """Read the last page of each stream in parallel, without unfolds that are on other pages."""
+    """Return each stream's last page, or None, read in parallel without unfolds that are on other pages."""
     replies = yield from side_by_side(
         query(table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in streams
     )
@@ -258,6 +258,7 @@ def _begin_at_first(table: str, stream: str, most: int) -> Steps[Cursor | None]:
 
 
 def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
+    """Read the part that begins at the cursor; None if no page has the next event."""
     stream, end = cursor.head.stream, cursor.head.index
     part = _onward(cursor, cursor.ahead)
     if cursor.at >= end and part is None:
@@ -274,7 +275,7 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
 
 
 def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
-    """Make the part after the cursor from consecutive pages; None if no page has that event."""
+    """Make the part after the cursor from consecutive pages; None if they lack the next event."""
     index, mark, version = cursor.at, cursor.head.low_water, cursor.head.version
     spans: list[PageSpan] = []
     passed: list[Page] = []

@@ -24,7 +24,7 @@ StreamRead = tuple[str, Known[Page]]
 def append_all(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], key: str | None = None, also: Also = ()
 ) -> Steps[Outcome]:
-    """Append to several streams, or to none of them; return the outcome, with that of each stream.
+    """Append to several streams, or to none; return one outcome with the outcome of each stream.
 
     The batches are of one append: their stamps differ by time alone.
 

@@ -138,7 +138,7 @@ def _load_tokens(table: str, first: Mapping[str, int], left: Mapping[str, Token]
 
 
 def _shows(page: Page, first: int, version: int, time: Ticks) -> bool:
-    """Whether a page shows the write at `time` that appended events `first` to `version - 1`.
+    """Return whether a page shows the write at `time` that appended events `first` to `version - 1`.
 
     A write without events, or with pruned ones, is shown by the page's time alone.
     """

@@ -78,7 +78,7 @@ class StreamsPart:
         return self.batches[stream]
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:
-        """Return the conflict if streams are not as expected, or the outcome of an earlier call under the key."""
+        """Return the conflict, or an earlier call's outcome, if streams are not as expected; None if they are."""
         conflicts = {
             stream: conflict_at(moved[stream])
             for stream in (*self.batches, *self.reads)

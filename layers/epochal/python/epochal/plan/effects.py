@@ -18,7 +18,7 @@ _ARITHMETIC: Final = Context(prec=300)
 
 
 def holds(condition: Condition | None, item: Item | None) -> bool:
-    """Whether a condition holds on a stored item; None always holds.
+    """Return whether a condition holds on a stored item; a condition of None always holds.
 
     Args:
         item: the stored item; None for no item.
@@ -72,7 +72,7 @@ def comparable(value: AttributeValue) -> Any:
 
 
 def _compares(condition: Compare, stored: AttributeValue) -> bool:
-    """Whether a stored value is `=`, `<`, `<=` or `>=` the value of a condition, of the same type."""
+    """Return whether a stored value is `=`, `<`, `<=` or `>=` a condition's value, and of the same type."""
     if stored.keys() != condition.value.keys():
         return False
     left, right = comparable(stored), comparable(condition.value)

@@ -25,7 +25,7 @@ _RESPONSE_ITEM_BYTES: Final = 4
 
 
 def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> bool:
-    """Whether the items of a transaction's reads or refused writes fit one response.
+    """Return whether the items of a transaction's reads or refused writes fit one response.
 
     Args:
         items: the items that are stored under the keys; None for no item.

@@ -102,7 +102,7 @@ class TagsPart:
 
     @classmethod
     def of(cls, site: TagStreams, batch: TaggedBatch, condition: Condition | None) -> TagsPart:
-        """Make the part of a commit that appends a batch under a condition, whose position names last pages."""
+        """Make the part of a commit that appends a batch under a condition, with the last pages known so far."""
         shares = {share.tag: share for share in shares_of(site, batch)}
         position = _beginning(batch, condition)
         tags = dict.fromkeys((*shares, *position.seen))
@@ -136,9 +136,9 @@ class TagsPart:
         return self.shares[_tag_of(stream)].on(self.tagged, pages, homes)
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  the stamp tells of tries
-        """Return the conflict if the tags that moved have a new event that matches the condition.
+        """Return a conflict with new matching events, or the earlier append of the ids; None to go on.
 
-        Or return the earlier append, if the ids of the batch exist; None if the commit may go on.
+        The earlier append is returned if the ids of the batch exist already.
         """
         self.heads |= {
             _tag_of(stream): _Head(page=page, reached=reached_by(page)) for stream, page in moved.items()
@@ -238,7 +238,7 @@ def _heads_in(tags: Iterable[str], told: Position | None, ends: Mapping[str, Rea
 
 
 def _names_head(reached: Reached) -> bool:
-    """Whether a tag's end in a position names the last page, or says that there is none.
+    """Return whether a tag's end in a position names the last page, or says that there is none.
 
     A position may come from outside, so its token is checked.
     """

@@ -167,6 +167,7 @@ def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Pac
 def _stored(
     batch: TaggedBatch, number: int, tag: str, page: int | None, homes: Mapping[str, int]
 ) -> EncodedEvent:
+    """Encode an event for a tag's stream, without its bodies if the page with index `page` has them."""
     event, (data, meta) = batch.events[number], batch.bodies[number]
     is_new, home = page is None, batch.homes[number] if batch.homes else None
     label = Label(

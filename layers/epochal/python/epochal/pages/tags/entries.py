@@ -236,7 +236,7 @@ def _name(key: Key) -> str:
 
 
 def _recorded(entry: EventOfTag, holder: EventOfTag, largest: int = MAX_DECODED) -> Recorded:
-    """Make the recorded event of an entry, with the body of the entry `holder`; an outline if a body is too large."""
+    """Make an entry's recorded event with the bodies of `holder`; an outline if one is above `largest`."""
     label, data, fields = holder.label, holder.event.data, _fields_of(entry)
     if largest > ONE_BLOCK or not (may_be_large(data) or may_be_large(label.meta)):
         try:
@@ -310,7 +310,7 @@ class Label:
     meta: Encoded = EMPTY
 
     def encoded(self) -> Encoded:
-        """Encode the label as it is stored."""
+        """Encode the label in its stored form."""
         out = Writer()
         parts = (
             (_ID, self.id is not None),

@@ -70,6 +70,7 @@ def _records(site: TagStreams, ids: Iterable[str]) -> Steps[list[Item]]:
 
 
 def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Recorded]]:
+    """Read the events that records of ids name, by id; raise `CorruptData` if one is not there."""
     entries: list[EventOfTag] = []
     for item in items:
         event_id, stream, index = read_id_record(item)

@@ -135,7 +135,7 @@ class Mixed:
         return self.streams.records(writes)
 
     def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:
-        """Return the outcome in the key's record after a refusal, with that of the tags if it is of these writes."""
+        """Return the outcome in the key's record after a refusal, or None; with tags if these writes made it."""
         outcome = yield from self.streams.earlier(writes, refusal, tries)
         if not isinstance(outcome, Appended) or any(
             each.replayed or each.token.etag != writes[stream].token.etag
@@ -160,7 +160,7 @@ class _StreamKey(SeveralKey):
     batch: Packed
 
     def search(self, table: str, heads: Heads, tries: Tries) -> Steps[Outcome | None]:
-        """Look for an append to the stream without tags under the key; None if there is none.
+        """Return the outcome of an append without tags under the key, as the stream shows it; None if none.
 
         The search begins where the key's record says, or at the first event if the stream has been written to since the
         key's moment. Without either there is no search.

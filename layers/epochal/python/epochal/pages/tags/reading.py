@@ -238,7 +238,7 @@ def places_of(chains: Mapping[str, Iterable[EventOfTag]]) -> dict[str, list[tupl
 def after(
     tag: str, entries: Sequence[EventOfTag], reached: Reached, field: str = "after"
 ) -> Sequence[EventOfTag]:
-    """Return entries without the first one, which must be the one that `reached` names.
+    """Return the entries after the first, which must be the one `reached` names; all if it names none.
 
     `reached` may come from outside. If it names none, all entries are returned.
 
