@@ -98,7 +98,7 @@ class EquinoxOptions:
 
 
 def check_options(options: Options) -> None:
-    """Refuse limits of calving in a stage's settings if its rule of calving has none.
+    """Raise `InvalidInput` if a stage's settings limit calving under a rule that has no limits.
 
     Raises:
         InvalidInput: a limit is set, and `calving` is not a fixed rule.

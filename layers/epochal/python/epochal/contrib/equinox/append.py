@@ -47,7 +47,7 @@ def append(
     calving: Calving,
     start: TipOrToken | Unread = UNREAD,
 ) -> Steps[Outcome]:
-    """Append a batch to a stream if it is at the expected version, and try again after races.
+    """Append a batch to a stream at the expected version, retrying after races; return the outcome.
 
     Returns the committed append, or the Tip that was not as expected.
 
@@ -83,7 +83,7 @@ def append(
 def append_on(
     table: str, batch: WireBatch, known: TipOrToken, calving: Calving, *, repeatable: bool = False
 ) -> Steps[Outcome]:
-    """Append a batch on exactly the Tip that is known; any other Tip comes with a conflict.
+    """Append a batch on exactly the Tip that is known; return the outcome, a conflict for any other Tip.
 
     Args:
         known: Tip or token that the stream must have; None if there must be no stream yet.

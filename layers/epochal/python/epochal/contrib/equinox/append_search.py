@@ -106,7 +106,7 @@ def _in_calves(table: str, tip: Tip, id_to_find: bytes, at: int, end: int) -> St
 
 
 def _in_span(span: StoredSpan, id_to_find: bytes) -> MarkedAppend | None:
-    """Search a span for an append by its id; return None if it is not there.
+    """Return the append of the given id in a span, else None; raise if the id had other contents.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other contents.

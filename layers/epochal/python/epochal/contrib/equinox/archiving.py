@@ -62,7 +62,7 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
 
 
 def _copy(into: str, stream: str, span: StoredSpan, target: TipOrToken, etag: str) -> Steps[TipOrToken]:
-    """Append a span to the archive's stream; return the Tip or token after it.
+    """Append a span to the archive's stream; return the token after it, or `target` if nothing changed.
 
     If another copier was faster, the archive is left as it is, and the target is returned.
     """

@@ -51,7 +51,7 @@ class ByCost(_InMode):
     mode: Mode = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`.
+        """Return whether the events of the newest item, the Tip, move to an item of their own before `new`.
 
         Args:
             tip: token of the stream's state, with the sizes of its Tip.
@@ -75,7 +75,7 @@ class Fixed(_InMode):
     mode: Mode = "transactional"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to move the events of the newest item, the Tip, into an item of their own before `new`.
+        """Return whether the events of the newest item, the Tip, move to an item of their own before `new`.
 
         Args:
             tip: token of the stream's state, with the sizes of its Tip.
@@ -112,7 +112,7 @@ def calving_of(settings: Settings) -> Calving:
 
 
 def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-    """Put a Tip's events into a calf and update the Tip in one transaction; return None if it is stale.
+    """Put a Tip's events into a calf and update it in one transaction; None if a calf shows it is stale.
 
     If part of the events are in calves already, the transaction is tried again with the rest.
     """

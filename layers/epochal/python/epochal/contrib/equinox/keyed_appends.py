@@ -23,7 +23,7 @@ from epochal.plan.values import Item
 def append_once(
     table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
 ) -> Steps[Outcome]:
-    """Append a batch once under its idempotency key; the batch's append id is derived from the key.
+    """Append a batch, or unfolds alone, once under the idempotency key of `record`; return the outcome.
 
     Args:
         record: record of the key.
@@ -66,7 +66,7 @@ class TipAttempts:
     def unfold_on(
         self, known: TipOrToken, record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Tip]]:
-        """Write unfolds into a known Tip together with the key's record, in one transaction.
+        """Write unfolds into a known Tip and the key's record at once; return the Tip's token, or the refusal.
 
         If the Tip has no room, its events are put into a calf first. Returns the Tip's token, or the Tip and record
         that refused the write.
@@ -93,7 +93,7 @@ class TipAttempts:
         return marked is Earlier.PRUNED
 
     def _emptied(self, known: TipOrToken, size: int) -> Steps[TipOrToken]:
-        """Put a Tip's events into a calf to make room for unfolds, and return the Tip or token after that.
+        """Put a Tip's events into a calf; return the Tip or token after that, or raise if it has no events.
 
         Raises:
             TooLarge: the Tip has no events, so the unfolds alone do not fit.

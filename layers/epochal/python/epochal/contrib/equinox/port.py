@@ -83,7 +83,7 @@ def stand(head: Tip, start: int | None, *, forward: bool = True) -> TipCursor:
 def advance(
     table: str, cursor: TipCursor, limit: int | None = None, *, shared: bool = False, consistent: bool = True
 ) -> Steps[TipPart]:
-    """Read the next part of a stream after a cursor, in one request.
+    """Return the next part of a stream after a cursor; raise `CorruptData` if its next event is missing.
 
     Further requests are needed only to get round an overlap of calves, or to explain a hole.
 
@@ -158,7 +158,7 @@ def _pruned_meanwhile(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
 
 
 def _pruned_by_others(table: str, cursor: TipCursor) -> Steps[TipPart | None]:
-    """Move the cursor to the first event that is left, if another library pruned the stream below it.
+    """Return an empty part at the first event left if the next was pruned by another library, else None.
 
     It is called if no item holds the event wanted. Returns None if the stream has older events, so that the event
     wanted is a hole.
@@ -257,7 +257,7 @@ def heal_tips(table: str) -> Heal:
 
 
 def appended(item: Item) -> Change | None:
-    """Return the change that a Tip's latest write made: a span of events, or a removal.
+    """Return a Tip's latest change, a span of events or a removal; None without one and for other items.
 
     None for calves, records, and other writes without events.
 
@@ -311,7 +311,7 @@ def stored(item: Item) -> Span | None:
 
 
 def _change_up_to(item: Item) -> Change | None:
-    """Return the events that a Tip carries, as a change for the index; None for items that are no Tips.
+    """Return a Tip's events as a change, `Touched` without events; None for items that are no Tips.
 
     For most streams these are all events, so nothing else need be read. A Tip without events says only that its stream
     was touched.
@@ -329,7 +329,7 @@ def _source(settings: Settings) -> Source:
 
 
 def _kind_of(item: Item) -> str | None:
-    """Return the kind of table if an item is a Tip or a calf of a stream; None for other items.
+    """Return the kind of the table of tips for a Tip or a calf of a stream; None for other items.
 
     The index has tips and calves too, under names that begin with `$`.
     """

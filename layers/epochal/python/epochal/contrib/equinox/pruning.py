@@ -62,7 +62,7 @@ def prune(
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, deletes: int = DELETES
 ) -> Steps[PruneProgress | Conflict]:
-    """Prune all events and unfolds of a stream; leave a tombstone, or an open stream if `leave_open`.
+    """Prune all of a stream; leave a tombstone unless `leave_open`. Return the progress, or a conflict.
 
     Deleting a deleted stream goes on with the calves that are left. Returns the progress, or a conflict if the stream
     does not exist or is not at the expected version.
@@ -145,7 +145,7 @@ def _update(table: str, tip: Tip, wanted: Tip) -> Update:
 
 
 def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[PruneProgress]:
-    """Delete calves that lie wholly below a low-water mark, oldest first; return the progress.
+    """Delete up to `deletes` calves wholly below a low-water mark, oldest first; return the progress.
 
     Args:
         mark: index of the first event that is left.

@@ -59,7 +59,7 @@ class Tips:
     def append(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Outcome]:
-        """Append a batch if the stream is at the expected version; under a key, once.
+        """Append a batch at the expected version, under a key only once; return the outcome.
 
         See `append.append`, and for a keyed one `keyed_appends.append_once`.
         """

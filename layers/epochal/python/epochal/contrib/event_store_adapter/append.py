@@ -45,7 +45,7 @@ from epochal.plan.values import Item, item_size
 def append(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
 ) -> ops.Steps[AggregateAppended | AggregateConflict]:
-    """Append a batch of events to an aggregate if it is as expected, and try again after races.
+    """Append a batch to an aggregate that is as expected, retrying after races; return the outcome.
 
     Returns the committed append, or the head that was not as expected.
 
@@ -166,7 +166,7 @@ def made_under(
 
 
 def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateAppended:
-    """Read the result of an append from the record of its key, which the append itself has put.
+    """Read an append's result from its key's record; raise if the key was used for other contents.
 
     Raises:
         InvalidInput: the key was used for other contents.

@@ -35,7 +35,7 @@ def aggregate() -> None:
 
 
 def _about_one(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command with the arguments TYPE and ID, and call it with the store and one id."""
+    """Decorate a command with the arguments TYPE and ID, so that it gets the aggregates' store and an id."""
 
     @click.argument("kind", metavar="TYPE")
     @click.argument("value", metavar="ID")

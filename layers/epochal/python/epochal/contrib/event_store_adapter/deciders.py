@@ -167,7 +167,7 @@ class AggregateDeciders(Generic[C, S, E]):
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
     ) -> AggregateTransacted[S, E] | tuple[Any, AggregateTransacted[S, E]]:
-        """Decide on a command in the aggregate's latest state, and append the events exactly once.
+        """Decide on a command in an aggregate's latest state, append the events once, and return the outcome.
 
         The decider's `decide` gets the command and the state; a function given as `decide` takes its place, and gets
         the state. Either is called again whenever another writer was faster, so it must be free of side effects.
@@ -409,7 +409,7 @@ class _OnAggregate(
         return self._free(self.deciders.load(self.aggregate))
 
     def plan(self, base: Standing[S]) -> Decision[R, E]:
-        """Call the decision on a state; refuse appends to other streams and timers, which it may not have."""
+        """Return the decision on a state; raise if it appends to other streams or sets timers."""
         decision = decision_of(self.decision(base.state))
         if decision.also:
             raise InvalidInput("also", "cannot go with events of an aggregate")
@@ -447,7 +447,7 @@ class _OnAggregate(
     def _onward(
         self, base: Standing[S], conflict: AggregateConflict, newest: bool
     ) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        """Fold new events into the state after a conflict, or load the state again.
+        """Return the state after a conflict, folded on or loaded anew, or an earlier call's decision.
 
         The events are folded if the head that came back is the newest. An earlier decision under the key is returned
         instead of the state, if there is one.
@@ -459,7 +459,7 @@ class _OnAggregate(
         return self._free(self.deciders._folded(base.state, replayed, before=base))  # noqa: SLF001  its own
 
     def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        """Return a loaded state, or the decision that an earlier call has made under the idempotency key.
+        """Return the given state, or the decision that an earlier call has made under the idempotency key.
 
         It is checked after each load: an append under the key that the load has not seen is found here, or refuses the
         append.
@@ -468,7 +468,7 @@ class _OnAggregate(
         return base if earlier is None else self._as_earlier(earlier)
 
     def _earlier(self, appended: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
-        """Read the result of the decision that an earlier call with the key has made.
+        """Return an earlier call's result, if wanted, by deciding again, and what that call appended.
 
         If the caller wants the decision's result, the decision is called again on the state before its events.
         """

@@ -70,7 +70,7 @@ class AggregateTypes:
     """
 
     def __init__(self, types: Iterable[str]) -> None:
-        """Declare types of aggregates whose ids can never be equal.
+        """Declare types of aggregates; raise if ids of two of them could be equal.
 
         Args:
             types: names of the types.
@@ -90,7 +90,7 @@ class AggregateTypes:
                     )
 
     def id(self, kind: str, value: str) -> AggregateId:
-        """Make the id of an aggregate of a declared type.
+        """Make the id of an aggregate of a declared type; raise `InvalidInput` if the type is not declared.
 
         Args:
             kind: declared type of the aggregate.

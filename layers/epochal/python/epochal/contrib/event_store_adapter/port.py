@@ -74,7 +74,7 @@ def heal_journal(site: JournalSite) -> Heal:
 
 
 def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
-    """Read the types of an aggregate's events in a gap, in growing batches.
+    """Read the types of a gap's events in growing batches; return them, the first if they are too many.
 
     Raises:
         CorruptData: the stream is no id of an aggregate, or an event that must be there is missing.
@@ -235,7 +235,7 @@ def check_place(site: JournalSite, item: Item) -> None:
 
 
 def _check_place(site: JournalSite, item: Item) -> None:
-    """Check an item's place without naming unknown attributes in errors."""
+    """Raise `CorruptData` unless an item is stored where readers look for its aggregate."""
     aid, partition = item["aid"]["S"], read_text(item, "pkey")
     if partition is None:
         raise CorruptData(f"{aid}: its item has no pkey, by which aggregates are found")
@@ -297,7 +297,7 @@ def _on(table: TableSpec, *actions: str, index: str = "") -> Permission:
 
 
 def check_options(options: Options) -> None:
-    """Refuse settings of a stage that contradict each other.
+    """Raise `InvalidInput` if a stage's settings of aggregates contradict each other.
 
     Raises:
         InvalidInput: `snapshot_ttl_days` without `snapshot_copies`, or types that cannot be declared together.

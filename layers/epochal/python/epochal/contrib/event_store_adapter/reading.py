@@ -67,7 +67,7 @@ class EventRange:
 
 
 def events(site: JournalSite, range_: EventRange, via: Via) -> Steps[list[JournalEvent]]:
-    """Read all events of a range, in order; any that a query does not bring are read by key.
+    """Return all events of a range in order, read by queries, else by key; raise if one is missing.
 
     Raises:
         CorruptData: an event is missing.
@@ -221,7 +221,7 @@ def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
 
 
 def beginning(first: int, last: int, total: int) -> KeyRange | None:
-    """Return the key range to query for the first of the numbers `first` to `last`, of equal length.
+    """Return the key range for the first of the numbers `first` to `last`; None if few in it are wanted.
 
     The numbers come in order. None if reading by key is cheaper.
     """

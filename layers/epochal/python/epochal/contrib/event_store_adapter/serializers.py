@@ -48,7 +48,7 @@ def wrap(kind: str, data: bytes) -> bytes:
 
 
 def checked(data: bytes) -> Any:
-    """Parse data that is to be stored, and return its JSON value.
+    """Parse data that is to be stored, and return its JSON value; raise if it may not be stored.
 
     Raises:
         InvalidInput: a reader could not read the data back: it is not UTF-8 JSON, begins with a byte order mark, has a
@@ -162,7 +162,7 @@ class Serializer:
         return kind
 
     def _read(self, form: Form, payload: bytes) -> tuple[str, bytes]:
-        """Read type and data of a payload in the given form.
+        """Return type and data of a payload in the given form; raise `CorruptData` if it has another form.
 
         Raises:
             CorruptData: the payload has another form; the message lists the serializers to choose from.

@@ -74,7 +74,7 @@ R = TypeVar("R")
 
 
 def run_on_tables(driver: Driver, steps: Steps[R]) -> R:
-    """Run steps on the tables of aggregates; name the versions that are read where a table has other keys.
+    """Run steps on tables of aggregates and return the result; explain the error of a table of other keys.
 
     Raises:
         WrongTable: a table has other keys, as those of newer versions have.
@@ -150,7 +150,7 @@ class AggregateStore:
         expected: ExpectedLock = ANY,
         idempotency_key: str | None = None,
     ) -> AggregateAppended:
-        """Append events to an aggregate in one transaction, with a snapshot of the state they lead to.
+        """Append events, and the snapshot if given, to an aggregate in one transaction; raise on a conflict.
 
         Args:
             aggregate: id of the aggregate.
@@ -313,7 +313,7 @@ class AggregateStore:
         return replace(replayed, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
-        """Read an aggregate's events after `seq_nr`, and its snapshot from the head of a refused append.
+        """Return an aggregate's events after `seq_nr`, with the snapshot in the given head.
 
         One request if the events are not many, and none if there are none: the head is not read again.
 
@@ -344,7 +344,7 @@ class AggregateStore:
         return self._events(aggregate, seq_nr, total if limit is None else min(total, seq_nr + limit), total)
 
     def retire(self, aggregate: AggregateId) -> int:
-        """Retire up to 100 copies of snapshots beyond those kept; return how many.
+        """Delete or let expire up to 100 copies of snapshots beyond those kept; return how many.
 
         Call it again until it returns 0.
 
@@ -361,7 +361,7 @@ class AggregateStore:
         return run_on_tables(self.driver, retire(self.site, aggregate, self.retention, seconds))
 
     def metered(self) -> tuple[AggregateStore, Meter]:
-        """Return the same store, and a meter of the capacity that it consumes.
+        """Return a copy of the store, and the meter of the capacity that the copy consumes.
 
         The meter serves calls whose results carry no capacity, and several calls at once. The meter of this store
         counts it, too.
@@ -436,7 +436,7 @@ class AggregateStore:
         ]
 
     def _folded(self, head: AggregateHead, data: bytes) -> int:
-        """Return the number of the last event that a snapshot has folded in.
+        """Return the number of the last event in a snapshot; raise `CorruptData` if nothing tells it.
 
         If another library wrote the snapshot, its state must name the number.
 
@@ -451,7 +451,7 @@ class AggregateStore:
         return number
 
     def _retire_after(self, aggregate: AggregateId, batch: AggregateBatch) -> EpochalError | None:
-        """Retire old snapshots after a commit; return an error instead of raising it.
+        """Delete or let expire old snapshots after an append; return None, or the error that was raised.
 
         The append is committed whatever happens here.
         """

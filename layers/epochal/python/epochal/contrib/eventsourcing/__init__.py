@@ -212,7 +212,7 @@ class EpochalDCBRecorder(DCBRecorder):
         self.inserts = Inserts()
 
     def append(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None = None) -> int:
-        """Append all events unless one matches the condition, and return the number of the last one.
+        """Append all events and return the last one's number; raise if a stored event matches the condition.
 
         Args:
             events: events to append; at least one.
@@ -233,7 +233,7 @@ class EpochalDCBRecorder(DCBRecorder):
     def read(
         self, query: DCBQuery | None = None, *, after: int | None = None, limit: int | None = None
     ) -> DCBReadResponse:
-        """Read the events above number `after` that match, at most `limit`, with the number of the head.
+        """Read matching events above number `after`, at most `limit`, with the head's or last one's number.
 
         The head is the number of the last event of all, or with a limit the number of the last event returned.
 
@@ -262,7 +262,7 @@ class EpochalDCBRecorder(DCBRecorder):
         return EpochalDCBSubscription(self, query, after)
 
     def _appended(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None) -> int:
-        """Append events to the log once no event matches the condition; retry after conflicts.
+        """Append events and return the last one's number; raise if a stored event matches the condition.
 
         Returns the number of the last event.
         """
@@ -347,7 +347,7 @@ class EpochalDCBSubscription(Polled[DCBSequencedEvent], DCBSubscription[EpochalD
         self._inserts.add()
 
     def _more(self) -> Iterator[DCBSequencedEvent]:
-        """Read the events since the last ones, or wait for an append if there are none."""
+        """Return the events since the last ones; if there are none, wait for an append and return none."""
         inserts = self._inserts.count
         response = self._recorder.read(self._query, after=self._last_position)
         if response.head is None or response.head <= self._last_position:

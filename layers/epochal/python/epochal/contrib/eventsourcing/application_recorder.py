@@ -37,7 +37,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         self.inserts = Inserts()
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert all events of one or several aggregates, and return the ids of their notifications.
+        """Insert all events of aggregates, and return the ids of their notifications; None without events.
 
         All or none of the events are inserted. Returns None if there are none.
         """

@@ -60,7 +60,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         self._gaps = gaps
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert all events of one aggregate or several, at most 100 aggregates, in one transaction.
+        """Insert all events, of at most 100 aggregates, in one transaction, and return None.
 
         Args:
             stored_events: events to insert.
@@ -105,7 +105,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         return ()
 
     def _insert(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Appended | None:
-        """Append events to the streams of their aggregates, with further appends; retry after conflicts.
+        """Append events to their aggregates' streams, with further appends; None if there are none to make.
 
         Returns None if there is nothing to append.
 
@@ -133,7 +133,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def _first_place(self, stream: str, first: StoredEvent) -> _Place:
-        """Return the place in a stream where its first event is expected to go, by the event's version.
+        """Return where the event `first` should go in a stream, by its version; raise if the version is taken.
 
         With gaps, the stream's end is read.
 
@@ -151,7 +151,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         return _Place(AtVersion(version=version - 1), version - 1)
 
     def _next_place(self, stream: str, first: StoredEvent, conflict: Conflict) -> _Place:
-        """Return where to retry events after a conflict, if their version is still the next one of the stream.
+        """Return where to retry the event `first` after a conflict; raise if its version is no more the next.
 
         Raises:
             IntegrityError: the event's version exists already, or is not the next one.
@@ -203,7 +203,7 @@ def _append(stream: str, events: Sequence[StoredEvent], place: _Place) -> Stream
 def _by_stream(
     stored_events: Sequence[StoredEvent], stream_of: Callable[[UUID | str], str]
 ) -> dict[str, list[StoredEvent]]:
-    """Group events by the streams that they belong to.
+    """Group events by the streams that they belong to; raise if versions do not follow each other.
 
     Raises:
         IntegrityError: an event's version does not follow the one before of the same aggregate.

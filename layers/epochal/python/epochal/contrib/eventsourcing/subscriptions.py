@@ -45,7 +45,7 @@ class Polled(Generic[T]):
     _pending: Iterator[T]
 
     def __next__(self) -> T:
-        """Return the next item, and wait for one if there is none.
+        """Return the next item, waiting for one if there is none; raise `StopIteration` once stopped.
 
         Raises:
             StopIteration: the subscription has been stopped.
@@ -87,7 +87,7 @@ class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder
         self._inserts.add()
 
     def _more(self) -> Iterator[Notification]:
-        """Return the notifications since the last ones, or wait for an insert if there are none."""
+        """Return the notifications since the last ones; if there are none, wait for an insert."""
         inserts = self._inserts.count
         notifications = self._recorder.select_notifications(
             self._read_to, _SELECTED, inclusive_of_start=False

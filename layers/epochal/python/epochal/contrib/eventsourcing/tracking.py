@@ -44,7 +44,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
         self._category = category
 
     def insert_tracking(self, tracking: Tracking) -> None:
-        """Record a position in another application's notifications.
+        """Record a position in another application's notifications; raise if it is not above the last.
 
         Args:
             tracking: name of the other application, and id of its notification.
@@ -73,7 +73,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
             return self._position(application_name)[0]
 
     def tracked(self, tracking: Tracking) -> StreamAppend:
-        """Build the append that records a position, for an `append_all`.
+        """Build the append that records a position, for `append_all`; raise if it is not above the last.
 
         Args:
             tracking: name of the other application, and id of its notification.

@@ -219,7 +219,7 @@ class Lake(Construct):
         return private_bucket(self, "Files", kind=name, stage=stage, key=key, rules=rules)
 
     def _tables(self) -> list[Construct]:
-        """Add the Glue database, the table that Firehose converts to, and the view that users query.
+        """Add the Glue database, the table that Firehose converts to, and a view of it; return the table.
 
         Returns the constructs that the delivery stream depends on.
         """

@@ -24,7 +24,7 @@ def trials(_: ProofRun) -> Iterator[Trial]:
 
 @trial("a lake has each event of a stream once, by the day of its arrival and through its view", 0.002)
 def lake(proof: ProofRun) -> str:
-    """Wait until Firehose has written the events of a stream of the proof, and count them with Athena.
+    """Wait until Athena counts all events of a stream of the proof in the lake; return a report, or raise.
 
     Raises:
         Broken: the lake lacks events, or its view has them more than once.
@@ -62,7 +62,7 @@ def lake(proof: ProofRun) -> str:
 
 
 def _written(proof: ProofRun) -> tuple[str, int]:
-    """Return a named stream that the proof has written, and its number of events.
+    """Return a named stream that the proof has written, and its number of events; raise if there is none.
 
     Raises:
         Unproven: there is none.
@@ -74,7 +74,7 @@ def _written(proof: ProofRun) -> tuple[str, int]:
 
 
 def _buffer_seconds(proof: ProofRun, name: str) -> float:
-    """Return the seconds for which Firehose buffers rows of a lake."""
+    """Return the seconds for which Firehose buffers rows of the lake `name`; 0 if there is no such lake."""
     for stack in proof.stacks:
         for delivery, properties in stack.of("AWS::KinesisFirehose::DeliveryStream"):
             if delivery == name:
@@ -84,7 +84,7 @@ def _buffer_seconds(proof: ProofRun, name: str) -> float:
 
 
 def _number(proof: ProofRun, athena: Any, workgroup: str, sql: str) -> int:
-    """Run a query in Athena and return the number in its only row.
+    """Run a query in Athena and return the number in its only row; raise if the query does not succeed.
 
     Raises:
         Broken: Athena does not answer the query.

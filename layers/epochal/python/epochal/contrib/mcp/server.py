@@ -335,7 +335,7 @@ class Tools:
         stream: Annotated[str, Field(description="One stream; all where none is named.")] = "",
         limit: Limit = 50,
     ) -> dict[str, Any]:
-        """List timers, which append events later, by due times: the pending ones of a stream, or what waits in all.
+        """List timers, which append events later, by due times: a stream's pending ones, or those of all.
 
         Of all, one that was cancelled is listed until its time has come. `set` is the event that set it; `since` the
         index of the stream from which on timers were looked for.

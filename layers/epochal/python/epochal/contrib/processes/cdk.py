@@ -63,7 +63,7 @@ class Process(Construct):
         python: str | None = None,
         architecture: lambda_.Architecture | None = None,
     ) -> None:
-        """Add a process to a stack.
+        """Add the two reactions that run a process, its inbox and its outbox, to a stack.
 
         Args:
             scope: the stack, or a construct in it.

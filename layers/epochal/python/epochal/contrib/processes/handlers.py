@@ -71,7 +71,7 @@ class Inbox:
         self.instances = process.instances(streams)
 
     def __call__(self, delivery: Delivery) -> None:
-        """Take each event of a delivery as an input: append the outputs that it leads to.
+        """Take each event of a delivery as an input: append its outputs, or report why it was skipped.
 
         Events of other streams and of the instances' own records are ignored. Skipped inputs are reported to
         `on_passed`.
@@ -233,7 +233,7 @@ class Outbox:
         return True
 
     def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> bool:
-        """Decide on a command, append the events and the note in one transaction; return whether it did.
+        """Decide on a command, append events and note in one transaction; False if its person is forgotten.
 
         So the command is decided on exactly once, even if the output is delivered again or concurrently. False means
         that the command cannot be read any more, so there is nothing to decide and no note.
@@ -281,7 +281,7 @@ def _append_note(instances: Deciders[Any, Instance, Any], stream: str, noted: in
 
 
 def _target(rules: Process, name: str) -> Any:
-    """Return the target of an output by its name.
+    """Return the target of an output by its name; raise `InvalidInput` if the process has none.
 
     Raises:
         InvalidInput: this version of the program has no such target.
@@ -292,7 +292,7 @@ def _target(rules: Process, name: str) -> Any:
 
 
 def _read(rules: Process, given: Stored) -> Any:
-    """Decode the message of an output.
+    """Decode the message of an output; None if its person is forgotten, raise if its type is unknown.
 
     Returns None if the message is sealed for a person who is forgotten, and the codec has no substitute: then there is
     nothing to perform.

@@ -192,7 +192,7 @@ def stream_for(to: str, instance: str) -> str:
 
 
 def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mapping[str, Any]) -> Event:
-    """Encode an output of an instance as an event of the instance's stream.
+    """Encode an output of an instance as an event of the instance's stream; raise if it is invalid.
 
     Args:
         instance: name of the instance's stream.

@@ -221,7 +221,7 @@ class Process(Composite):
         return {self.version: self, **(self.before.versions if self.before else {})}
 
     def of(self, version: int) -> Process:
-        """Return the version of this process under which an instance began, and whose rules it follows.
+        """Return the process of the given version, whose rules its instances follow; raise if it is unknown.
 
         Args:
             version: number of the version, 1 or more.
@@ -235,7 +235,7 @@ class Process(Composite):
         return self.versions[version]
 
     def message(self, stored: Stored) -> Any:
-        """Decode an input for `evolve` and `react`; return None if its type is unknown.
+        """Decode an input, or a refused command, for `evolve` and `react`; None if its type is unknown.
 
         The record of a refusal becomes a `CommandRefused`.
 
@@ -429,7 +429,7 @@ class Process(Composite):
         return record(STATE, {**fields, "shape": fingerprint_of(rules.state), "state": state})
 
     def _decode(self, stored: Stored) -> Stored | Instance | None:
-        """Decode an event of an instance's stream for `fold`; return None if it is no part of the state.
+        """Decode an event of an instance's stream for `fold`; None if it is no part of the state, or no use.
 
         Inputs that were appended but not taken yet are no part of it. Nor is a stored state whose class has changed
         since, or that is sealed for a person who is forgotten: the state is then folded again from the inputs.

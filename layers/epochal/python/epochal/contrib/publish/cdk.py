@@ -161,7 +161,7 @@ class Publish(Reaction):
         message_bytes: int | None = None,
         as_rows: bool = False,
     ) -> None:
-        """Add the reaction to a stack.
+        """Add to a stack the reaction that sends a store's events to the recipient `to`.
 
         Args:
             scope: the stack, or a construct in it.

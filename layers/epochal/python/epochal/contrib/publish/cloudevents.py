@@ -107,7 +107,7 @@ class Message:
 
 
 def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> CloudEvent | None:
-    """Convert an event of the feed into a CloudEvent with all of its content.
+    """Convert an event of the feed to a CloudEvent with all its content; None if `codec` reads none.
 
     With a codec, the data are brought to their current version, and the result is None for a type that the codec
     skips. Sealed data stay sealed in any case.
@@ -143,7 +143,7 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
 def message(
     event: FeedEvent, shown: CloudEvent, source: str, *, keep: Keep | None = None, most: int = 0
 ) -> Message:
-    """Make the message that sends an event as a CloudEvent in JSON.
+    """Make the message of an event as a CloudEvent in JSON; data beyond `most` bytes goes to `keep`.
 
     Args:
         event: the event of the feed, which gives the message its id and group.
@@ -255,7 +255,7 @@ def _is_extension(name: str, value: object) -> bool:
 
 
 def _attributes(shown: CloudEvent) -> dict[str, Extension]:
-    """Return the attributes of a CloudEvent: type, subject, time and extensions.
+    """Return the type, subject, time and extensions of a CloudEvent; raise if one of them is invalid.
 
     Raises:
         InvalidInput: an attribute is not valid.
@@ -277,7 +277,7 @@ def _attributes(shown: CloudEvent) -> dict[str, Extension]:
 
 
 def _json_of(value: Any) -> bytes:
-    """Convert a value to JSON.
+    """Convert a value to JSON; raise `InvalidInput` if it has no such form.
 
     Raises:
         InvalidInput: the value has no form in JSON.

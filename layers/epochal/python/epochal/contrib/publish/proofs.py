@@ -44,7 +44,7 @@ def publications_of(proof: ProofRun) -> list[Publication]:
     "each recipient takes what the stage publishes to it: the reaction gets past it, and parks nothing", 0.001
 )
 def publish(proof: ProofRun) -> str:
-    """Append an event, and wait until each publishing reaction has sent it to its recipient.
+    """Append an event, wait until each publishing reaction has sent it, and return a report, or raise.
 
     Raises:
         Broken: the event does not reach the feed, or a recipient does not take it.

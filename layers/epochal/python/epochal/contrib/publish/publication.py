@@ -75,7 +75,7 @@ PUBLISH: Final = "EPOCHAL_PUBLISH"
 
 
 def publication_of(environment: Mapping[str, str]) -> Publication:
-    """Parse the publication in a function's environment.
+    """Parse the publication in a function's environment; raise `InvalidInput` if there is none.
 
     Raises:
         InvalidInput: the variable is not there.
@@ -117,7 +117,7 @@ def publisher(
     send: Send | None = None,
     limit: Limit | None = None,
 ) -> Reaction:
-    """Make the reaction that forwards events.
+    """Make the reaction that sends a publication's events to its recipient, or to `send` if given.
 
     Args:
         publication: its settings.

@@ -207,7 +207,7 @@ def _put_after(put: Callable[..., dict[str, Any]], last: str | None) -> dict[str
 
 
 def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
-    """Send messages to a delivery stream, a line each; retry only the records that failed.
+    """Send messages to a delivery stream, a line each, with retries; raise `Unavailable` if some fail.
 
     Firehose writes records one directly after another, so each ends with a line break. It keeps no order, so the
     failed records can be sent alone, and the others do not come twice.

@@ -23,7 +23,7 @@ _RECORD: Final = 64 * 1024
 
 
 def row_message(event: FeedEvent, source: str, keep: Keep, most: int) -> Message:
-    """Make the message that sends an event as a row of JSON.
+    """Make the message of an event as a row of JSON; one beyond `most` bytes goes to `keep`.
 
     A row of more than `most` bytes is stored with `keep`, and sent with its address and without its bodies.
 

@@ -28,7 +28,7 @@ _HEADER: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
 def signing_key(secret: str) -> bytes:
-    """Decode the signing key in a secret: base64, with or without the prefix `whsec_`.
+    """Decode a secret's signing key, base64 with or without `whsec_` before it; raise if it is invalid.
 
     Raises:
         InvalidInput: the secret is not valid. It is never quoted.
@@ -45,7 +45,7 @@ def signing_key(secret: str) -> bytes:
 
 
 def header_value(secret: str) -> str:
-    """Return a secret without surrounding white space, as the value of an HTTP header.
+    """Return a secret without white space around it, as a header's value; raise unless it is one line.
 
     Raises:
         InvalidInput: the secret is not one line of ASCII. It is never quoted.

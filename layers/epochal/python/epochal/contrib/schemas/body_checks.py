@@ -33,7 +33,7 @@ _RAISED_HERE: Final = (
 
 
 def schemas_in(document: Any) -> Mapping[str, Schema]:
-    """Return the schemas by event type in a document that `epochal schema` has printed.
+    """Return the schemas by event type in a document of `epochal schema`; raise if it has none.
 
     Raises:
         ValueError: the document has no schemas of types.

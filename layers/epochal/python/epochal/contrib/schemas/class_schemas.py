@@ -112,7 +112,7 @@ def _as_written(schema: Any) -> Any:
 
 
 def _at_root(schema: Schema) -> Schema:
-    """Inline the definition that a schema's root refers to, and drop definitions that are not used."""
+    """Return a schema with the definition that its root refers to put in, without unused definitions."""
     root = {name: part for name, part in schema.items() if name != "$defs"}
     definitions: dict[str, Schema] = schema.get("$defs", {})
     while (reference := root.pop("$ref", None)) is not None:

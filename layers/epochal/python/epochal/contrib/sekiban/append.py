@@ -83,7 +83,7 @@ def _append(site: TagSite, batch: TaggedBatch, condition: Condition | None) -> S
 
 
 def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
-    """Send the transaction of an append and return the reply.
+    """Send an append's transaction, again without its token if that was used before; return the reply.
 
     If its idempotency token was used with another request, which did not store this batch, the transaction is sent
     again without a token: its conditions alone keep it from being applied twice.
@@ -126,7 +126,7 @@ def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[
 def _in_the_way(
     site: TagSite, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
 ) -> Steps[Conflict]:
-    """Read the events that match a condition between a position and the heads, as a conflict.
+    """Return a `Conflict` with the events, perhaps none, that match a condition between two positions.
 
     Where the condition limits how many events it wants, only that many are read.
     """
@@ -164,7 +164,7 @@ def _came_back(reply: Refusal, planned: Planned) -> dict[str, Reached]:
 
 
 def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) -> None:
-    """Raise `CorruptData` if a head refused a condition that is made of its own values.
+    """Raise `CorruptData` if a head that refused an append is the same as before.
 
     Such a head contradicts itself, and no retry helps.
     """
@@ -176,7 +176,7 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
 
 
 def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
-    """Read a batch's events if an earlier append stored them; return an empty tuple if it did not.
+    """Return a batch's events if an append stored them, else none; raise if their ids are otherwise taken.
 
     The events are read instead of being taken from the refusal, which has only some of them where two transactions
     conflict.

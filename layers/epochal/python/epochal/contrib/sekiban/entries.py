@@ -86,7 +86,7 @@ def tags_page(site: TagSite, after: Key | None = None) -> Scan:
 
 
 def read_tag(site: TagSite, item: Item) -> TagCount | None:
-    """Decode a tag and its number of events from an item of `tags_page`.
+    """Decode a tag and its count of events, 0 without head, from an item; None for a reserved tag.
 
     Returns None if the tag is reserved or another tenant's.
     """
@@ -183,7 +183,7 @@ def whole(
     *,
     field: str = "after",
 ) -> Steps[T]:
-    """Repeat a read of a tag's entries up to `until` until none of the entries is missing.
+    """Repeat a read of a tag's entries until none is missing, and return it; raise if one stays missing.
 
     Args:
         look: the read, which returns None while entries are missing.
@@ -305,7 +305,7 @@ def _seek(site: TagSite, tag: str, index: int) -> Steps[str]:
 def _first(
     site: TagSite, tag: str, place: int, highest: str, *, forward: bool = True
 ) -> Steps[_Bound | None]:
-    """Read the first entry that has an index, from a place upward or from the end backward."""
+    """Return the first entry with an index, from a place upward or the end backward; None without one."""
     last: Key | None = None
     limit = 1
     while True:

@@ -52,7 +52,7 @@ class TaggedEvent(Event):
     expires: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the types of the fields.
+        """Raise `InvalidInput` unless the fields have valid types and values.
 
         Raises:
             InvalidInput: a field has a wrong type, or `expires` is out of range.
@@ -72,7 +72,7 @@ class TaggedEvent(Event):
         return event if isinstance(event, cls) else cls(**_fields(event))
 
     def without_foreign_fields(self, field: str) -> Event:
-        """Convert the event to a plain one, with its user as the member `user` of its metadata.
+        """Return a plain event, with the user as `user` in its metadata; raise if a field has no place there.
 
         Raises:
             InvalidInput: the event expires, which only events in Sekiban's tables may do, or has a user, and its

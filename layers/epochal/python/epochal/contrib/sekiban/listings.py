@@ -63,7 +63,7 @@ class TagListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Yield every event after `since` in order of sortable ids, read through an index that lags.
+        """Yield events after `since`, all or about `max_count`, by sortable ids, from an index that lags.
 
         Args:
             since: sortable id after which to begin; None begins with the first event.

@@ -64,7 +64,7 @@ def heal_dcb(site: TagSite) -> Heal:
 
 
 def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
-    """Read the entries of a gap in a tag, and return the spans of events that fill it."""
+    """Read the entries of a gap in a tag; return spans that fill it, or its beginning if they are many."""
     if gap.end is None:
         raise CorruptData(f"tag {gap.stream!r}: its head does not tell what was appended")
     healed = Healed()

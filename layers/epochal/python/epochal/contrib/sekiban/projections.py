@@ -104,7 +104,7 @@ class ProjectionStates:
         last_sortable_id: str,
         safe_window: str | None = None,
     ) -> None:
-        """Store a state, unless the stored one has processed more events.
+        """Store a state; raise `ConflictError` if the stored one has processed more events.
 
         Args:
             projector: name of the projector.
@@ -142,9 +142,7 @@ class ProjectionStates:
         last_sortable_id: str,
         safe_window: str | None = None,
     ) -> StoredState | None:
-        """Store a state as `save` does, but return the stored one if it has processed more events.
-
-        Returns None if the state was stored.
+        """Store a state and return None, or return the stored state if that has processed more events.
 
         Args:
             projector, version, state, events_processed, last_sortable_id, safe_window: as for `save`.
@@ -257,7 +255,7 @@ class ProjectionStates:
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
     def orphans(self, projector: str) -> Iterator[str]:
-        """Yield the keys of a projector's objects that no version refers to.
+        """Yield the keys of a projector's objects, older than a day, that no version refers to.
 
         Their states were replaced or deleted, or a crash left them behind. Objects younger than a day are not
         listed.

@@ -20,7 +20,7 @@ def trials(_: ProofRun) -> Iterator[Trial]:
 
 @trial("a read model in a SQL database is swapped to its next generation, and its view with it")
 def sql_swap(proof: ProofRun) -> str:
-    """Make three generations of a read model, swap to each, and read it through the view.
+    """Make three generations of a read model, swap to each, read it through its view; return a report.
 
     Raises:
         Broken: another generation is live, or the view reads another one's table.

@@ -216,7 +216,7 @@ class SqlReadModel:
             self.database.run(metadata.create_all, self.name, few=ATTEMPTS)
 
     def apply(self, delivery: Delivery, fold: Fold) -> int:
-        """Fold the new events of a delivery in one transaction, and return how many were folded.
+        """Fold a delivery's new events in one transaction, or more if too large; return how many were folded.
 
         Events that have been folded before are left out.
 
@@ -262,7 +262,7 @@ class SqlReadModel:
                 return folded
 
     def skip(self, delivery: Delivery) -> bool:
-        """Note that the model has read a stream up to events of types that it does not read.
+        """Note that the model has read a stream to the end of a delivery; return whether that was new.
 
         It is the `skipped` of a reaction: `wait_for` succeeds with versions that such events end at.
 
@@ -325,7 +325,7 @@ class SqlReadModel:
         return progress
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
-        """Wait until the events of a stream below `version` are folded, and return whether they are.
+        """Wait at most `seconds` until a stream's events below `version` are folded; return whether they are.
 
         Returns False after `seconds`.
 
@@ -351,7 +351,7 @@ class SqlReadModel:
         return connection.execute(select(began, _PROGRESS).select_from(row)).one()
 
     def _write(self, connection: Connection, stream: str, found: Row[Any], **values: int) -> None:
-        """Write the progress of a stream as the last statement of its transaction.
+        """Write a stream's progress as its transaction's last statement; raise if the transaction was ended.
 
         A transaction that the fold has broken accepts no further statement, so it cannot succeed. If two writers
         fold the same events at the same time, the database refuses one of the two rows.
@@ -450,7 +450,7 @@ class SqlReadModels:
         return self.open(name, self._database.run(lambda connection: _live(connection, name), name) or 1)
 
     def swap(self, name: str, generation: int) -> SqlReadModel:
-        """Make a generation the live one, and point the views to its tables.
+        """Make a generation live and point the views to its tables; return it, raise if a later one is live.
 
         The views are named like the tables without the generation. Wait until the generation's reaction has caught
         up, or readers go back in time. If a swap is interrupted, repeat it.
@@ -502,7 +502,7 @@ class SqlReadModels:
         return model
 
     def drop(self, name: str, generation: int) -> None:
-        """Delete the tables and the progress of a generation.
+        """Delete the tables and the progress of a generation; raise if it is the live one.
 
         Remove its reaction first.
 
@@ -676,7 +676,7 @@ def mark_of(dialect: str) -> ColumnElement[Any]:
 
 @contextmanager
 def undivided(connection: Connection) -> Iterator[None]:
-    """Run a block of a transaction that the block must not end.
+    """Run a block within a transaction; raise `InvalidInput` if the block ends it, or tries to.
 
     Raises:
         InvalidInput: the block ended the transaction, or tried to.

@@ -37,7 +37,7 @@ class SubjectKeys(Construct):
 
     @checked_arguments("SubjectKeys", {"store": STORE})
     def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
-        """Add the two tables to a stack.
+        """Add the table of persons' keys and the log of those forgotten to a stack.
 
         Args:
             scope: the stack, or a construct in it.

@@ -84,7 +84,7 @@ def encrypt(key: bytes, subject: str, nonce: bytes, body: bytes) -> Sealed:
 
 
 def decrypt(key: bytes, sealed: Sealed) -> bytes:
-    """Decrypt a sealed body with its subject's key.
+    """Decrypt a sealed body with its subject's key; raise `CorruptData` if it is not what was sealed.
 
     Raises:
         CorruptData: key, subject or body are not those of the encryption.
@@ -107,7 +107,7 @@ def write_sealed(sealed: Sealed) -> bytes:
 
 
 def read_sealed(body: bytes) -> Sealed | None:
-    """Parse a stored body as a sealed body; return None if it is not one.
+    """Parse a stored body as a sealed body; return None if it is not one, raise if it cannot be read.
 
     Raises:
         CorruptData: it begins like a sealed body but cannot be read, or has a version that this code does not know.
@@ -249,7 +249,7 @@ class Subjects:
     _held: _Held = field(default_factory=_Held, repr=False)
 
     def seal(self, subject: str, body: bytes) -> bytes:
-        """Encrypt a body under its subject's key, which is made if there is none; return JSON.
+        """Encrypt a body under its subject's key, made if there is none; return JSON, raise if forgotten.
 
         The sealed body is a third larger.
 
@@ -269,7 +269,7 @@ class Subjects:
         return write_sealed(encrypt(key, subject, self.fresh(NONCE_BYTES), body))
 
     def unseal(self, body: bytes) -> bytes | Shredded:
-        """Decrypt a sealed body, or return `Shredded` if its subject is forgotten.
+        """Decrypt a body, return it unchanged if it is not sealed, or `Shredded` if its subject is forgotten.
 
         A body that was never sealed is returned unchanged.
 
@@ -320,9 +320,9 @@ class Subjects:
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
-        """Forget again each subject that the log has and the table of keys lacks. Call it after a restore.
+        """Forget again and yield each subject in the log that is not forgotten in the table of keys.
 
-        The log is scanned. A run may be interrupted, and repeated.
+        Call it after a restore. The log is scanned. A run may be interrupted, and repeated.
 
         Yields:
             Each subject that was not forgotten in the table of keys.
@@ -340,7 +340,7 @@ class Subjects:
                     yield subject
 
     def _key(self, subject: str, *, make: bool) -> bytes | None:
-        """Return a subject's plain key, cached or unwrapped; None if the subject is forgotten.
+        """Return a subject's plain key, new if `make` and there is none; None if forgotten or without key.
 
         Without a key, a new one is made with `make`; else the result is None, too.
         """

@@ -36,7 +36,7 @@ PAGE: Final = 100
 
 
 def coming(engine: Engine, *, since: Ticks = BEGINNING, limit: int = PAGE) -> Iterator[Armed]:
-    """Yield the armed timers of all shards in order of their due times, at most `limit`.
+    """Yield at most `limit` armed timers of all shards due from `since` on, in order of due times.
 
     Timers that are due before `since` are left out. Overdue timers come first.
     """
@@ -65,7 +65,7 @@ class TimersRebuilt:
 
 
 def rebuild(engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object] = str) -> TimersRebuilt:
-    """Arm every pending timer again: read all settings from the feed and check each against its stream.
+    """Arm again every timer that feed and streams show as pending, and return the counts.
 
     The feed is read a page at a time. This may run beside everything else, and may be repeated: arming a timer a
     second time changes nothing.
@@ -79,7 +79,7 @@ def rebuild(engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], ob
 def take_over(
     engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object] = str
 ) -> TimersRebuilt:
-    """Set every timer anew that is pending in a copied stream, so that it fires in the copy from now on.
+    """Set anew every pending timer of copied streams, so that it fires in the copy; return the counts.
 
     The due times stay the same. This may run beside everything else, and may be repeated. Originals that still exist
     fire their timers as well.
@@ -144,7 +144,7 @@ def _sets(span: Span) -> bool:
 
 
 def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
-    """Arm those timers of a scope that are pending, and add their number to `done`.
+    """Arm those timers of a scope that are pending; add their number and unreadable ones to `done`.
 
     Settings whose bodies are lost are armed as well, and each adds its error to `done.troubles`.
     """
@@ -157,7 +157,7 @@ def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
 
 
 def _set_anew(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
-    """Append new settings for the copied timers of one scope that are pending, until none is left.
+    """Append new settings for a scope's pending copied timers until none is left; count them in `done`.
 
     Each append is conditional on the state that was read. Adds the number of timers to `done`.
 

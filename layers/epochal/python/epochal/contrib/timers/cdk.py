@@ -75,7 +75,7 @@ class Timers(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, *, store: Store, shared: Shared, notices: Notices) -> None:
-        """Add the construct to the stack of a store's feed.
+        """Add the queues, functions and alarms that fire a store's timers to the stack of its feed.
 
         Args:
             scope: the stack, or a construct in it.
@@ -148,7 +148,7 @@ class Timers(Construct):
         )
 
     def _schedules(self) -> list[str]:
-        """Return the ARN patterns of the schedules that the reaction may create: those of the group.
+        """Return ARN patterns of the schedules that may be created: in the group, perhaps in `default`.
 
         The embedded AWS reports every schedule as one of the default group when it checks permissions, so that group
         is added there.

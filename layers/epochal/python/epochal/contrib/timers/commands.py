@@ -43,9 +43,9 @@ _TAGS: Final = click.option(
 @_TAGS
 @on_streams
 def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> None:
-    """Print the pending timers of STREAM, by their due times.
+    """Print the pending timers of STREAM, or of the tags of --tag, by their due times.
 
-    Or those of tags, with --tag. All of the stream is read, or of what has the tags.
+    All of the stream is read, or of what has the tags.
     """
     if (stream is None) is not bool(tags):
         raise InvalidInput("STREAM", "is given, or else a --tag")
@@ -60,9 +60,9 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
 @_TAGS
 @on_streams
 def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Cancel the timer NAME of STREAM: it never fires.
+    """Cancel the pending timer NAME of STREAM, or of exactly the tags of --tag: it never fires.
 
-    Or that of exactly these tags. An error where none is pending: it has fired, was cancelled, or never was.
+    An error where none is pending: it has fired, was cancelled, or never was.
     """
     *of, name = named
     if len(of) != (0 if tags else 1):
@@ -91,7 +91,7 @@ def _line(timer: Timer) -> str:
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Timers at most.")
 @on_store
 def due(store: OpenedStore, *, within: float, limit: int) -> None:
-    """List timers that are due and have not fired.
+    """List timers that are due, now or within --within seconds, and have not fired.
 
     One that was cancelled since it was set is listed, too, until its time has come.
     """
@@ -107,7 +107,7 @@ def due(store: OpenedStore, *, within: float, limit: int) -> None:
 )
 @on_store
 def rebuild(store: OpenedStore, *, function: str) -> None:
-    """Arm every timer that is pending, as feed and streams tell.
+    """Arm every pending timer again, as found in feed and streams, and print how many.
 
     After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
     again. It sends wake-ups as the deployed reaction does, and asks AWS how.
@@ -127,7 +127,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
 @timers.command("take-over")
 @on_store
 def take_over(store: OpenedStore) -> None:
-    """Set copied or imported timers anew, so that they fire here.
+    """Set pending timers of copied or imported streams anew, so that they fire here; print how many.
 
     After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
     when it was. Safe beside everything else, and again.
@@ -151,7 +151,7 @@ def _engine(store: OpenedStore, send: Any) -> Engine:
 
 
 def _table(store: OpenedStore) -> str:
-    """Return the name of the deployment's table of timers.
+    """Return the name of the deployment's table of timers; raise `InvalidInput` if it is not named.
 
     Raises:
         InvalidInput: the settings name no such table.

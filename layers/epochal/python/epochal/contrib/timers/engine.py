@@ -97,7 +97,7 @@ class Engine:
             self._do(arming(self.table, armed, self._ticks), inf)
 
     def work(self, wake_ups: Sequence[Wake], seconds: float = inf, *, worked: Worked | None = None) -> Worked:
-        """Fire the timers that wake-ups ask for, concurrently, within so many seconds; return the counts.
+        """Fire the timers that wake-ups ask for, concurrently, for at most `seconds`; return the counts.
 
         Timers for which there is no time are passed to `send` as new wake-ups. A scope that fails does not stop the
         others.
@@ -113,7 +113,7 @@ class Engine:
         return self._do(waking(self.table, wake_ups, self._ticks, worked), self.driver.clock() + seconds)
 
     def sweep(self, seconds: float = inf, *, grace: Ticks = GRACE, worked: Worked | None = None) -> Worked:
-        """Fire every timer that has been due for longer than `grace`, in case its wake-up was lost.
+        """Fire each timer due for longer than `grace`, whose wake-up may be lost; return the counts.
 
         Takes 16 queries if no timer is overdue, however many are pending.
 
@@ -184,7 +184,7 @@ class Engine:
         return None if self.driver.clock() >= ends else self._do(doing, ends)
 
     def _load(self, asked: LoadPending, *, copied: bool = False) -> PendingTimers:
-        """Load the pending timers of a scope from its stream or tags.
+        """Read pending timers of a scope from its stream or tags: the copied ones if `copied`, else others.
 
         With `copied`, only timers that fire in the scope's original are returned; without, all others.
         """
@@ -209,7 +209,7 @@ class Engine:
         return replace(loaded, pending=tuple(each for each in loaded.pending if each.copied == copied))
 
     def _fire(self, asked: Fire) -> Any:
-        """Append the events of due timers; return how many fired, or the conflict or error instead.
+        """Append the events of due timers, fewer if refused; return how many fired, or the conflict or error.
 
         If an append of several timers is invalid, the first half of them is tried, down to a single one.
         """
@@ -226,7 +226,7 @@ class Engine:
                 return len(some) if isinstance(outcome, Appended) else outcome
 
     def _of(self, stores: Mapping[str, T], scope: Armed) -> T:
-        """Return the store of a timer's layout.
+        """Return the store for a timer's layout; raise `InvalidInput` if there is none.
 
         Raises:
             InvalidInput: the engine has no store of this layout.
@@ -242,7 +242,7 @@ def _alone(op: Op | Several | Pause) -> Steps[Any]:
 
 
 def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) -> Iterator[Armed]:
-    """Yield an armed timer for each event that sets a timer.
+    """Yield an armed timer for each event that sets one: the copied ones if `copied`, else all others.
 
     With `copied`, only timers of copied streams are yielded; without, all others. Events that are gone, and those that
     set no timer, are skipped. A setting in a stream whose body is missing from the bucket counts as due at its own

@@ -200,7 +200,7 @@ class TimersFunction:
     leases: Leases
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Handle one event: fire the timers of a batch of wake-ups, or sweep if the schedule invoked it.
+        """Fire the timers of wake-ups and return the failed messages, or sweep and return how many fired.
 
         Returns:
             The batch's failed messages as Lambda expects them, or the number of timers that the sweep fired.

@@ -172,7 +172,7 @@ def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> R
 def _called_off(
     meter: Meter, cancel: Callable[[str], Timer | None], name: str, where: str, has: str, **place: Any
 ) -> Response:
-    """Cancel the timer `name` by `cancel`, and return the response with the timer.
+    """Cancel the timer `name` by `cancel`, and return a response with it; raise if it is not pending.
 
     Args:
         where: phrase for the scope in the error about a conflict, such as "these tags".

@@ -175,7 +175,7 @@ class Wake:
 
 
 def read_wake_up(body: str) -> Wake:
-    """Read a wake-up from the body of a message.
+    """Read a wake-up from the body of a message; raise `InvalidInput` if it is none.
 
     Raises:
         InvalidInput: the body is no wake-up of timers.
@@ -342,7 +342,7 @@ def arming(table: str, timers: Sequence[Armed], now: Callable[[], Ticks]) -> Doi
 
 
 def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
-    """Fire the due timers of one scope in order of due times, then delete items of timers that are over.
+    """Fire one scope's due timers in order, delete the items of those over; return counts and failures.
 
     Args:
         timers: armed timers of the scope, each with an item in the table.
@@ -355,7 +355,7 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
 
 
 def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) -> Doing[Came]:
-    """Fire due timers of one scope, 25 per append; delete items of timers that are over.
+    """Fire due timers of one scope, 25 per append, delete items of those over; return counts and failures.
 
     After each refused append the state is loaded again, at most `ATTEMPTS` times. Every timer is added to `fired` as
     soon as its append is made, so that the caller has it if this raises.
@@ -397,7 +397,7 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
 
 
 def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worked: Worked) -> Doing[Worked]:
-    """Do the work of wake-ups: fire the due timers they name, concurrently, then slots one by one.
+    """Fire due timers and slots that wake-ups name, send new wake-ups for the rest, and return `worked`.
 
     Timers that are not due yet, and those for which there was no time, are sent as wake-ups again.
 
@@ -422,7 +422,7 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
 
 
 def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -> Doing[None]:
-    """Fire the timers of a slot that are due; send delayed wake-up messages for all others in it."""
+    """Fire a slot's due timers, send delayed wake-ups for its others, and note a failure in `worked`."""
     after, failing = None, False
     while True:
         page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)

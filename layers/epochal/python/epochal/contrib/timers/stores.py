@@ -164,7 +164,7 @@ class StreamTimers:
         expected: ExpectedVersion = ANY,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Set a timer in a stream, with a separate append.
+        """Set a timer in a stream by an append of its own, and return the result of that append.
 
         To set a timer together with the events that it follows from, pass `later(…)` to `append` among these.
 
@@ -181,7 +181,7 @@ class StreamTimers:
         return self.store.append(stream, [setting], expected=expected, idempotency_key=idempotency_key)
 
     def cancel(self, stream: str, name: str) -> Timer | None:
-        """Cancel the timer of this name, so that it never fires; return the timer, or None.
+        """Cancel the pending timer of this name, so that it never fires; return it, or None if none is there.
 
         None means that no timer of the name is pending: it has fired, or was never set. It can also mean that the
         timer was cancelled, but its body is missing from the bucket. The whole stream is read. `append` with
@@ -241,7 +241,7 @@ class TagTimers:
         at: At,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Set a timer under these tags, with a separate append.
+        """Set a timer under these tags by an append of its own, and return the result of that append.
 
         Args:
             tags: tags of the timer, in any order.
@@ -254,7 +254,7 @@ class TagTimers:
         return self.store.append([later(name, events, at=at, tags=tags)], idempotency_key=idempotency_key)
 
     def cancel(self, tags: Sequence[str], name: str) -> Timer | None:
-        """Cancel the timer of this name and exactly these tags; return the timer, or None.
+        """Cancel the pending timer of this name and exactly these tags; return it, or None if none is there.
 
         None means that no timer of the name is pending, or that its body is missing from the bucket; in the second
         case it is cancelled as well.

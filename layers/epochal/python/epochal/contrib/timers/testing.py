@@ -28,7 +28,7 @@ _MOST: Final = 100
 
 
 def advance(feed: MemoryStore, reactions: Sequence[Reaction | Composite | type], until: Ticks) -> int:
-    """Advance the stopped clock of `feed` to `until`, fire the due timers, and return their number.
+    """Run reactions and due timers until the stopped clock of `feed` is at `until`; return how many fired.
 
     The clock stops at each moment at which timers are due: they fire, and then the reactions run. Timers that the
     reactions set are fired as well.

@@ -249,7 +249,7 @@ def path_of(request: Request) -> tuple[str, str]:
 
 
 def check_path(name: str, version: str, version_field: str) -> None:
-    """Check names by the store's rules, and name the path's parameters in the error.
+    """Raise `InvalidInput` with the request's parameter unless a projection's name and version are valid.
 
     Raises:
         InvalidInput: the name or the version is invalid.

@@ -100,7 +100,7 @@ class StreamSource:
         return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
 
     def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Yield events `first` to `end - 1` of a stream, with bodies in the bucket as claims.
+        """Yield events `first` to `end - 1` of a stream, with claims for bodies; raise if some were pruned.
 
         Raises:
             EventsPruned: an event is missing at the end, as where the stream was deleted since its head was read.

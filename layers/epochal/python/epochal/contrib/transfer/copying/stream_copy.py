@@ -92,7 +92,7 @@ class StreamCopier:
         return _refused(stream, "others append to the copy meanwhile")
 
     def _heads(self, stream: str) -> tuple[Original, Original | None]:
-        """Read the heads of the original and of the copy, which is None where it does not exist.
+        """Read the heads of original and copy, the copy's None without one; raise if there is no original.
 
         Raises:
             InvalidInput: the name is not valid, or the original does not exist.
@@ -209,7 +209,7 @@ class _Copying:
         )
 
     def _compared(self) -> tuple[Digest, Digest, StreamCopy | None]:
-        """Compare the events that original and copy have in common.
+        """Compare the events that both have; return two digests, and the result if they differ, else None.
 
         Returns:
             The digest of the original's events, that of the copy's, and the result `differs` if an event or the

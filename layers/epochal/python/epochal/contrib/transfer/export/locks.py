@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 
 @contextmanager
 def locked(lock: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file within a block.
+    """Hold an exclusive lock on a file within a block; raise `InvalidInput` if another process has it.
 
     Raises:
         InvalidInput: another process holds the lock.

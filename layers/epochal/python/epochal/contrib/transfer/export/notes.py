@@ -25,7 +25,7 @@ def write_note(path: Path, value: dict[str, Any]) -> None:
 
 
 def checked_note(note: dict[str, Any]) -> dict[str, Any]:
-    """Check the checksum of a JSON note, and return the note without it.
+    """Return a JSON note without its checksum; raise `ValueError` if the checksum is wrong.
 
     Raises:
         ValueError: the note was changed after it was written.

@@ -245,7 +245,7 @@ class Origin(Protocol):
 
 
 def load_or_begin(folder: Path, scope: ExportScope, ranges: Callable[[], Iterable[FeedRange]]) -> EventExport:
-    """Load the export in a folder, or begin a new one there.
+    """Load the export in a folder, or begin one there; raise if the one there is of another scope.
 
     Args:
         folder: folder of the files; made where it does not exist
@@ -304,7 +304,7 @@ def _is_foreign(path: Path) -> bool:
 
 
 def load_export(folder: Path) -> EventExport | None:
-    """Load the export in a folder, or return None if there is none.
+    """Load the export in a folder; return None if there is none, raise if it cannot be read.
 
     Raises:
         InvalidInput: the export cannot be read, or is of another version of Epochal.

@@ -211,7 +211,7 @@ class _Rejecting:
         self.file: IO[str] | None = None
 
     def __call__(self, misfit: Misfit) -> None:
-        """Report a rejected or waiting row: print the row if it is among the first, and write it to the file.
+        """Print a rejected or waiting row if among the first, write it to the file; raise if `stop` is set.
 
         Raises:
             ImportIncomplete: the import is to stop at the first such row.
@@ -494,7 +494,7 @@ def _copied_line(stream_copy: StreamCopy) -> str:
 
 
 def _print_copied(tally: Tally, *, dry_run: bool) -> None:
-    """Print the sums over copied streams, as JSON or as a line of text.
+    """Print the sums over copied streams as JSON or a line; raise `Unsound` if a copy is not sound.
 
     Raises:
         Unsound: a stream was refused, or differs from its copy.

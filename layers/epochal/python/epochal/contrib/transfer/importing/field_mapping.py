@@ -153,7 +153,7 @@ class FieldMapping:
             return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
 
     def columns(self, fields: Collection[str]) -> list[tuple[str, str, str]]:
-        """List the columns of some fields that at least one row must have, if they are not misspelt.
+        """Return field, entry and name of each column of the given fields that at least one row must have.
 
         Args:
             fields: names of fields of the mapping
@@ -282,7 +282,7 @@ _DIGITS_ONLY: Final = re.compile(r"-?[0-9]{1,20}")
 
 
 def _is_gone(value: Any) -> bool:
-    """Whether the value of a row's field `gone` is true.
+    """Return True if the value of a row's field `gone` is true; raise `InvalidInput` for other values.
 
     Raises:
         InvalidInput: the value is neither true nor false.
@@ -400,7 +400,7 @@ def _tag(part: str, value: Any) -> str:
 
 
 def _trimmed(column: str, text: str) -> str:
-    """Return a tag's text unchanged, unless a blank at its begin or end makes it look like another tag.
+    """Return a tag's text unchanged; raise `InvalidInput` if it begins or ends with a blank.
 
     Raises:
         InvalidInput: the text begins or ends with a blank.

@@ -272,7 +272,7 @@ class StreamImporter:
         return self._let_go(calls)
 
     def _against(self, row: Incoming | Gone, account: Account) -> str:
-        """Return the reason why a row cannot come next in its stream; empty if it can.
+        """Return why a row cannot come next in its stream, else empty text; a first row sets where it begins.
 
         The first row of a stream sets the index that the stream begins with.
         """
@@ -455,7 +455,7 @@ class StreamImporter:
         return []
 
     def _reread(self, of: tuple[str, Account]) -> tuple[str, bytes, int]:
-        """Read a stream again, and return its name, digest and number of events.
+        """Read a stream again; return its name, digest and count of events, and note it in `unlike` if other.
 
         A stream that differs from the source is added to `unlike`.
         """
