@@ -156,7 +156,7 @@ SELDOM: Final = 16
 
 
 def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
-    """Read new entries for a waiting reader, as cheaply as possible while there are none.
+    """Return a waiting reader's new entries and its walk, at the least cost while there are none.
 
     Reading a Tip costs by its size. But an indexer that appends to a large Tip first moves its events into a calf
     (`calf_costs.LARGE`): as long as there is no such calf, which is the cheapest to check, nothing has come. Other

@@ -297,7 +297,7 @@ class Indexing:
         partition.crowding.see(active.version - (version if active.number == number else 0))
 
     def _read_marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
-        """Read the marks of the batch's streams that neither epoch contains; before the third epoch none."""
+        """Read into the partition the marks of streams that neither epoch has; nothing before the third epoch."""
         loaded = partition.state
         if loaded.active.number < FIRST_MARKED:
             return
@@ -310,7 +310,7 @@ class Indexing:
         partition.marked.update((stream, marks.get(stream, 0)) for stream in unknown)
 
     def _resolve(self, partition: Partition, changes: Sequence[Change], times: Times) -> Steps[_NewParts]:
-        """Determine what the index lacks of a batch, reading missing events from the store.
+        """Return what the index lacks of a batch, after reading missing events from the store.
 
         The result is in the order of the writes. Marks are read after the epochs.
         """

@@ -91,7 +91,7 @@ def read_series(table: str) -> Steps[Series]:
 
 
 def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Series]:
-    """Record in the series that a partition has reached an epoch, unless it is further already."""
+    """Record in the series that a partition has reached an epoch, if it is later; return the series."""
 
     def change(series: Series) -> Series:
         """Raise the partition's epoch in the series."""
@@ -131,7 +131,7 @@ def _with_partitions(series: Series, partitions: Mapping[str, int], ids: Ids) ->
 def change_series(
     table: str, change: Callable[[Series], Series], events: tuple[EncodedEvent, ...], ids: Ids
 ) -> Steps[Series]:
-    """Apply a change to the series and store it; repeat it on the new state if others wrote meanwhile.
+    """Apply a change to the series, then store and return it; apply it anew if others wrote meanwhile.
 
     Nothing is written if the change has no effect.
     """

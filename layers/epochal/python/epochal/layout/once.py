@@ -109,7 +109,7 @@ class Attempts(Protocol[H]):
     def unfold_on(
         self, known: Known[H], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[H] | Conflict]:
-        """Write unfolds alone on exactly the known head, with the key's record in the same transaction.
+        """Write unfolds alone and the key's record on the known head; return the token, refusal or conflict.
 
         Args:
             seen: contents that the record must still have; None for no record.
@@ -169,7 +169,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 
 
 def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> Steps[Outcome]:
-    """Look for an earlier append of the batch in a stream whose head was read; append if there is none.
+    """Return the outcome of an earlier append, sought in a stream whose head was read; else append.
 
     Args:
         head: the head that was read.
@@ -199,7 +199,7 @@ def _too_late(call: _Call[H], head: H | None) -> Steps[Outcome]:
 
 
 def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Outcome]:
-    """Try to append on the known head, and on each newer head that still meets the expected version.
+    """Append on the known head, or on newer ones that meet the expected version; return the outcome.
 
     If the head was read, other processes may have used the key since then. A token or an absence may be so old that a
     search of all later events would have no end; but the record was new, so hardly anybody can have used the key.

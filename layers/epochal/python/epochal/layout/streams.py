@@ -276,7 +276,7 @@ class StreamLayout(Protocol[H, C]):
     def append(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
     ) -> Steps[Outcome]:
-        """Append a batch if the stream has the expected version; retry on heads that still meet it.
+        """Append a batch if the stream has the expected version, retrying on newer heads; return the outcome.
 
         Args:
             key: idempotency key of a keyed batch, which is appended once within its stream, whatever version is
@@ -406,7 +406,7 @@ class SeveralStreams(Protocol):
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Outcome]:
-        """Append to all of these streams, or to none.
+        """Append to all of these streams, or to none; return one outcome with the outcome of each stream.
 
         No two batches are of the same stream, and all have one etag and one append id.
 
@@ -428,7 +428,7 @@ class SeveralStreams(Protocol):
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Outcome]:
-        """Append to all of these streams on exactly their known heads, or to none.
+        """Append to all of these streams on exactly their known heads, or to none; return the outcome.
 
         The streams of `reads` must have their known heads, too. The streams with other heads are in conflict. Without
         appends, the outcome is whether all of them had these heads at one moment. Under a key it is one decision on all
@@ -481,7 +481,7 @@ class JoinedWriters(Protocol):
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Any]
     ) -> Steps[tuple[Outcome, ...]]:
-        """Append batches as `append_together` does, on exactly the known head.
+        """Append batches as `append_together` does, on exactly the known head; return an outcome for each.
 
         Whether another process has made one of the keyed batches, before or meanwhile, is for the caller to find out
         (`layout.once`), also where the outcome is undetermined.

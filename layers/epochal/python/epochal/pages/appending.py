@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 def append(
     table: str, batch: Packed, expected: ExpectedVersion, start: Known[Page] | Unread = UNREAD
 ) -> Steps[Outcome]:
-    """Append a batch to one stream; retry on newer last pages as long as they meet `expected`.
+    """Append a batch to one stream, retrying on newer pages that meet `expected`; return the outcome.
 
     Args:
         start: what is known of the last page; if unread, it is taken from `expected`, or the page is read.
@@ -106,7 +106,7 @@ def append(
 
 
 def append_on(table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False) -> Steps[Outcome]:
-    """Append on exactly the known last page (None: no stream yet); else answer with a conflict.
+    """Append on exactly the known last page (None: no stream yet); return the outcome, or a conflict.
 
     Args:
         repeatable: whether any place will do. Then unfolds alone are written again if nobody can tell whether they were

@@ -141,7 +141,7 @@ class Sought(Protocol):
 
 
 def was_applied(sought: Sought, pages: Sequence[Page]) -> Steps[Verdict]:
-    """Read the pages of a stream, newest first, until one decides whether the append was applied.
+    """Read pages of a stream, newest first, until one tells if the append was applied; return the verdict.
 
     Args:
         pages: last pages of the stream that were already read, newest first; at least the last one.

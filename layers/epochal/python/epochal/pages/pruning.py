@@ -64,7 +64,7 @@ def prune(
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, writes: int = WRITES
 ) -> Steps[PruneProgress | Conflict]:
-    """Prune a whole stream, with its unfolds; leave a tombstone, or an open stream if `leave_open`.
+    """Prune a stream with its unfolds; leave a tombstone unless `leave_open`; return progress or conflict.
 
     A delete of a deleted stream empties its remaining pages. A conflict is returned if the stream does not exist or
     does not have the expected version.

@@ -327,7 +327,7 @@ class ReadModel(Generic[D]):
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """List documents in the order of their keys, by prefix or by bounds.
+        """Return a page of documents in the order of their keys, by prefix or by bounds.
 
         With `prefix`, those whose keys begin with it; otherwise those from `since` on and before `below`.
 
@@ -356,7 +356,7 @@ class ReadModel(Generic[D]):
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """Find documents by a secondary key, in its order.
+        """Return a page of documents by values of a secondary key, in its order.
 
         Args:
             name: name of the key.

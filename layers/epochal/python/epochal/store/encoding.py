@@ -275,9 +275,7 @@ def with_metadata(events: Sequence[Event]) -> Sequence[Event]:
 def store_events(
     events: Sequence[Event], now: str, codec: BodyCodec, room: int, *, tagged: bool = False
 ) -> tuple[EncodedEvent, ...]:
-    """Check and encode events for storage.
-
-    Events get the metadata of the block around the call (`metadata`).
+    """Check events, add metadata of the `metadata` block around the call; return them encoded for storage.
 
     Args:
         now: timestamp for events that have none.
@@ -318,7 +316,7 @@ def named(event: Event, data: Encoded) -> Encoded:
 
 
 def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[EncodedUnfold, ...]:
-    """Check and encode unfolds for storage, with version 0 until the index is known.
+    """Check unfolds, and return them encoded for storage, with version 0 until the index is known.
 
     Args:
         now: timestamp for unfolds that have none.

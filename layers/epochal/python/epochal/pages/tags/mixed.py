@@ -57,7 +57,7 @@ def append_mixed(
     reads: Mapping[str, Known[Page]] | None = None,
     decided: bool = False,
 ) -> Steps[Outcome]:
-    """Append events to their streams and to the streams of their tags, all or nothing.
+    """Append events to their own streams and their tags, all or nothing; return the outcome.
 
     The outcome has the outcomes of the streams. If an earlier call under the key made the append, it has no position.
 
