@@ -15,6 +15,7 @@ from epochal.model.versions import Appended
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Done, Op, Pause, Put, Reply, Steps, Transact, Update
 from epochal.plan.values import number, text
+from epochal.store.backing_off import back_off
 from epochal.store.driver import QUICKEST, SLOWEST, Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -83,6 +84,14 @@ def test_a_pause_does_not_go_beyond_the_time_that_the_caller_allows() -> None:
     timed.driver().within(0.05).run(writing(Pause(least=1, most=1000)))
 
     assert timed.pauses == pytest.approx([0.04])
+
+
+def test_a_pause_before_another_decision_leaves_half_of_the_time_that_is_left_for_it() -> None:
+    timed = Timed()
+
+    assert not back_off(timed.driver().within(0.05), 2, timed.now - SLOWEST)
+
+    assert timed.pauses == pytest.approx([0.025])
 
 
 def test_an_append_is_sent_again_at_once_then_after_long_pauses_and_then_after_shorter_ones() -> None:

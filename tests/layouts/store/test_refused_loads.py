@@ -108,6 +108,12 @@ def test_who_expects_a_version_instead_of_a_token_waits_likewise(streams: Stream
     assert time.pauses == [pause_after(number, 0.0, 1.0) for number in (2, 3, 4)]
 
 
+def test_a_wait_leaves_half_of_the_time_that_is_left_for_the_load(streams: Streams, time: Time) -> None:
+    refused(streams, 2)
+    loaded(streams.within(0.02))
+    assert time.pauses == [0.01]
+
+
 def test_each_refusal_is_waited_for_once(streams: Streams, time: Time) -> None:
     refused(streams, 2)
     loaded(streams)
