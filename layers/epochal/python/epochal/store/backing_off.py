@@ -27,7 +27,7 @@ def back_off(driver: Driver, refused: int, since: float) -> bool:
     seconds = pause_after(refused, driver.clock() - since, driver.luck())
     if not seconds:
         return True
-    driver.sleep(seconds)
+    driver.rest(seconds)
     return False
 
 

@@ -357,6 +357,17 @@ class Driver:
         """Return a copy of the driver that gives up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
 
+    def rest(self, seconds: float) -> None:
+        """Wait between two calls, at most for half of the time until the deadline: the next call needs the other half.
+
+        Args:
+            seconds: time to wait otherwise.
+        """
+        if self.deadline is not None:
+            seconds = min(seconds, (self.deadline - self.clock()) / 2)
+        if seconds > 0:
+            self.sleep(seconds)
+
     def _replies(self, asked: tuple[ops.Op, ...], limit: float, unknown: _UnknownWrites) -> list[ops.Reply]:
         """Perform operations, several in parallel; return their replies in the same order.
 

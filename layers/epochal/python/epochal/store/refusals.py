@@ -52,9 +52,7 @@ def give_way(driver: Driver, table: str, stream: str) -> int:
     if not refusals.waited:
         _replace(place, (refusals._replace(waited=True),))
         pause = pause_after(refusals.times, refusals.refused - refusals.since, driver.luck())
-        pause -= driver.clock() - refusals.refused
-        if pause > 0:
-            driver.sleep(pause)
+        driver.rest(pause - (driver.clock() - refusals.refused))
     return refusals.times
 
 
