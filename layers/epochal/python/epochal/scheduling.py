@@ -541,7 +541,7 @@ def _bytes(record: Mapping[str, Any], name: str) -> bytes:
 
 
 def _dumps(record: object) -> bytes:
-    """Write a record as JSON.
+    """Return a record as JSON; raise `InvalidInput` if it cannot be written.
 
     Raises:
         InvalidInput: it cannot be written.

@@ -105,7 +105,7 @@ class Mender(IndexWriter):
         return next(iter(read_heads(source, () if image is None else (image,))), None)
 
     def mend(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> Ingested:
-        """Index what the index lacks of these heads' streams, as a late stream record would.
+        """Index what the index lacks of these heads' streams, as late stream records would; return the result.
 
         Raises:
             CorruptData: the newest epochs cannot be read.

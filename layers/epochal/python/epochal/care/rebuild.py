@@ -110,7 +110,7 @@ class Rebuilder:
         return rebuilt
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
-        """Return the changes that a head names, and before them those of the events it does not carry."""
+        """Return a head's changes, preceded by spans of the earlier events that it does not carry."""
         changes = changes_of(source, head)
         last_change, *removals = changes or (None,)
         first = max(head.end.pruned, head.end.since)

@@ -61,7 +61,7 @@ class SpooledTables:
         return count
 
     def execute(self, op: ops.Op) -> ops.Reply:
-        """Answer one operation that reads, as DynamoDB would.
+        """Return DynamoDB's reply to one operation that reads; raise `InvalidRequest` if it would write.
 
         Raises:
             MissingTable: no such table.
@@ -71,7 +71,7 @@ class SpooledTables:
             return self._perform(op)
 
     def _perform(self, op: ops.Op) -> ops.Reply:
-        """Answer one operation that reads; the caller holds the lock."""
+        """Return the reply to one operation that reads; raise if it would write. The caller holds the lock."""
         match op:
             case ops.Get(table=table, key=key):
                 return ops.Found(item=self._one(table, key))
@@ -97,7 +97,7 @@ class SpooledTables:
         return None if row is None else read_fields(json.loads(row[0]))
 
     def _query(self, query: ops.Query) -> ops.Items:
-        """Answer a page of a query from the rows of one partition key."""
+        """Return a page of a query, or the count of it, from the rows of one partition key."""
         spec = self._spec(query.table)
         names = _names(spec, query.index)
         where, values = (
@@ -117,7 +117,7 @@ class SpooledTables:
         return replace(page, items=(), counted=len(page.items)) if query.only_count else page
 
     def _scan(self, scan: ops.Scan) -> ops.Items:
-        """Answer a page of a scan, from the rows whose hash falls into its segment."""
+        """Return a page of a scan's matching items, from the rows whose hash falls into its segment."""
         spec = self._spec(scan.table)
         names = _names(spec, scan.index)
         segment, total = scan.segment

@@ -146,7 +146,7 @@ class Decisions:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Decided | tuple[Any, Decided]:
-        """Append the events that `decide` returns, unless newer events match the projections; retry then.
+        """Append the events that `decide` returns; decide again if newer ones match. Return the outcome.
 
         `decide` is called again whenever another writer was faster, so it must be free of side effects.
 

@@ -320,7 +320,7 @@ _MOST_DIGITS: Final = sys.int_info.default_max_str_digits
 
 
 def _write_decimal(value: Any) -> Decimal:
-    """Check that a decimal can be read back: without a point and an exponent it is read as an integer."""
+    """Return a decimal if it can be read back; without a point and an exponent it is read as an integer."""
     number = _finite_decimal(value)
     if number.adjusted() >= _MOST_DIGITS and number.as_tuple().exponent == 0:
         raise Mismatch(

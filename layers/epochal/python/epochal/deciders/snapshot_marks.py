@@ -74,7 +74,7 @@ def mark_of(codec: EventCodec[Any], kind: str, version: str) -> Mark:
 
 
 def marked(meta: Body, mark: Mark) -> Body:
-    """Add a mark to metadata, if they are empty or a JSON object; others are the codec's and stay.
+    """Return metadata with a mark added, if they are empty or a JSON object; others stay unchanged.
 
     Raises:
         InvalidInput: they are none, and a version has to be kept.

@@ -271,7 +271,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return self._free(loaded, base)
 
     def plan(self, base: DecisionBase) -> Plans[R]:
-        """Let the function decide, and plan what each stream stores.
+        """Call the user's function to decide, and return a plan of what each stream stores.
 
         An error of a joint decision is kept: it stands only if all streams were as it saw them at one moment.
         """
@@ -299,10 +299,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def append(
         self, base: DecisionBase, plan: Plans[R], since: float
     ) -> tuple[R, _All] | Earlier[R, _All] | Moved[DecisionBase, R, _All]:
-        """Append to the streams that get events, if all streams are as they were read.
-
-        Returns the outcome, an earlier call's answer, or which streams have moved.
-        """
+        """Append the decided events if all streams are as read; return outcome, earlier answer or `Moved`."""
         appends = [stream.append for stream in plan.streams.values() if stream.append]
         if self.key is not None and not all(append.events for append in appends):
             raise InvalidInput("idempotency_key", NEEDS_EVENTS)
@@ -408,7 +405,7 @@ def _moved_heads(outcome: Conflict | Undetermined) -> dict[str, Head | None]:
 
 
 def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
-    """Plan what a decision stores in one stream, and fold the state after it."""
+    """Plan what a decision stores in one stream; return it with the state folded after it."""
     if not decision.writes:
         return StreamPlan(base=base, state=base.state)
     deciders, state = party.deciders, base.state

@@ -34,7 +34,7 @@ class S3Bodies(BucketClient):
         check_stored(answer)
 
     def get(self, claim: Claim) -> bytes:
-        """Download the body that a claim names, and verify its size and hash.
+        """Download and return the body that a claim names, after verifying its size and hash.
 
         Raises:
             MissingBody: there is no such object.

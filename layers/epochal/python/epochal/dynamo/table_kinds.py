@@ -65,7 +65,7 @@ def kind_of(item: Item) -> str | None:
 
 
 def _kind_by_keys(item: Item) -> str | None:
-    """Recognise an item of an index, of read models or of timers by its keys; None if it is another."""
+    """Return the kind of table that an item's keys show: index, read models or timers; None for others."""
     if item.keys() >= {"p", "i"}:
         name = item["p"].get("S", "")
         return INDEX.kind if name.startswith("$") and not name.startswith(PREFIX) else None

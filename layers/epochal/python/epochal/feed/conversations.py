@@ -58,7 +58,7 @@ def conversation(
 
 
 def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
-    """Arrange events as a forest in which each is below its cause; roots are in order of time.
+    """Arrange events as a forest in which each is below its cause; return the roots in order of time.
 
     Events whose cause is not among them are roots. Of events that name each other as their cause, the earliest is a
     root.

@@ -72,7 +72,7 @@ _tuple: Final = tuple.__new__
 def with_removals(
     items: Iterable[FeedItem | None], spans: Iterable[Span], removals: Iterable[PlacedRemoval]
 ) -> list[FeedItem]:
-    """Insert removals between the items of spans; items that are None are left out."""
+    """Return the items with removals inserted between spans; items that are None are left out."""
     merged, remaining, events = list[FeedItem](), deque(removals), iter(items)
     if not remaining:
         return [item for item in events if item is not None]

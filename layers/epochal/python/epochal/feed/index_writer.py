@@ -90,7 +90,7 @@ class IndexWriter:
     def on_partition(
         self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], changes: list[S]
     ) -> T:
-        """Run steps on the cached state of a partition; after an error the state is read anew."""
+        """Run steps on a partition's cached state, and return their result; an error drops that state."""
         held = self._held.pop(number, None) or Partition(number=number)
         outcome = self.driver.run(steps(held, changes))
         self._held[number] = held

@@ -472,7 +472,7 @@ class OrderedReader:
         return item
 
     def _time(self, held: _Held, entry: Ticks) -> int:
-        """Return an event's time in the order: between that of its cause and that of its entry.
+        """Return an event's time in the order: between the times of its cause and of its entry.
 
         If its cause has not come yet, it is the time of the entry.
         """
@@ -580,7 +580,10 @@ def _names_of(item: FeedItem) -> tuple[str, ...]:
 def _by_place(
     items: list[tuple[FeedItem, UnopenedFeedEvent | None]],
 ) -> list[tuple[FeedItem, UnopenedFeedEvent | None]]:
-    """Sort neighbours in an entry that have one time and tags: the index may have them tag by tag."""
+    """Return an entry's items, with neighbouring tagged events of the same time sorted by place.
+
+    The index may have them tag by tag.
+    """
     ordered = list[tuple[FeedItem, UnopenedFeedEvent | None]]()
     for _, run in groupby(items, key=lambda pair: _time_of_tagged(pair[0])):
         ordered += sorted(run, key=lambda pair: _place_of(pair[0]))

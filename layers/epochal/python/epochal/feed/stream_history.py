@@ -70,7 +70,7 @@ class StreamHistory:
         """Return a function that reads streams' events with `reader`; unreadable ones come with their faults."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
-            """Yield a range of a stream's events; pruned and unreadable ones are marked as such.
+            """Yield a range of a stream's events; pruned ones come as gone, unreadable ones with their faults.
 
             An item that cannot be read makes all later events of the range unreadable.
             """

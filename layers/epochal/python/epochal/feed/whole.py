@@ -165,7 +165,7 @@ class WholeFeed:
         *,
         data: bool,
     ) -> _Newest:
-        """Find the entries that hold the newest `limit` items before a position."""
+        """Return the entries that hold the newest `limit` items before a position."""
         must_be_whole(limit, "limit", 1)
         must_be_seconds(seconds, "seconds")
         if before is None:
@@ -308,7 +308,7 @@ class WholeFeed:
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
     ) -> FeedPosition | None:
-        """Wait until a stream's events are in the feed, as `FeedReader.wait_for` does; return the position."""
+        """Wait until a stream's events are in the feed, as in `FeedReader`; return the position, or None."""
         must_be(str, stream, "stream", "text")
         must_be_whole(version, "version", 1)
         must_be(str, source, "source", "text")

@@ -60,7 +60,7 @@ def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[st
 
 
 def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any]:
-    """Do what a checked request asks for, and answer as JSON."""
+    """Do what a checked request asks for, and return the result as JSON."""
     match command.name:
         case "parked":
             return {"parked": [parked_view(parked) for parked in parking.streams(command.partition)]}

@@ -141,7 +141,7 @@ def _missing(compared: HeadComparison, now: Ticks) -> str:
 
 
 def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[MappingState], str]:
-    """List the event source mappings that invoke the indexer, or say why they are not known."""
+    """Return the event source mappings to the indexer and, if they are not known, the reason."""
     try:
         mappings = mappings_to(client(), function)
     except Refused as error:

@@ -73,7 +73,7 @@ class ReactionFunction:
     alarm: Alarm = in_timer
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one event: messages of the queue, an operator's command, or the schedule's tick."""
+        """Handle one event, messages of the queue, an operator's command or the schedule; return the answer."""
 
         def remaining_seconds() -> float:
             return context.get_remaining_time_in_millis() / 1000
@@ -129,7 +129,7 @@ class ReactionFunction:
     def _wake(
         self, event: dict[str, Any], remaining: Callable[[], float], deadline: Deadline, beat: Beat
     ) -> dict[str, Any]:
-        """Run the partitions that messages of the queue name, and answer which messages have failed."""
+        """Run the partitions that messages of the queue name, and return which messages have failed."""
 
         def call(handle: Callable[[Delivery], object], delivery: Delivery) -> None:
             beat.wait()

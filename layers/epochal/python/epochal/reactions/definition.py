@@ -366,7 +366,7 @@ class Reaction:
         return code_name(self.handler)
 
     def __call__(self, delivery: Delivery) -> object:
-        """Call the handler, `removed` or `skipped` with a delivery; return the coroutine of an `async def`.
+        """Call the handler, `removed` or `skipped`, if any, with a delivery; an `async def` gives a coroutine.
 
         Raises:
             InvalidInput: the handler is a plain function, and returned something that would have to be awaited.
@@ -402,7 +402,7 @@ class Reaction:
         return self.removed is not None and (self.only is None or self.only.takes(span))
 
     def wants_skipped(self, span: Span) -> bool:
-        """Return whether the reaction is told of a span although it takes none of its events.
+        """Return whether `skipped` is called for a span although the reaction takes none of its events.
 
         Args:
             span: consecutive events of one stream, with their types.

@@ -60,7 +60,7 @@ class EventLoop:
 
 
 async def _catch_exit(handler: Coroutine[Any, Any, object]) -> BaseException | None:
-    """Await a handler; return an exit of the process that it raises, for the thread that waits.
+    """Await a handler; return the `SystemExit` or `KeyboardInterrupt` that it raises, else None.
 
     Raised here it would end the loop for all handlers.
     """

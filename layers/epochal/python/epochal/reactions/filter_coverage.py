@@ -54,7 +54,7 @@ class FilterCoverage:
     seen: set[Name] = field(default_factory=set)
 
     def watched(self, wanted: Predicate) -> Predicate:
-        """Wrap a predicate so that it also notes what it is asked about, while anything is unmet."""
+        """Return a predicate like `wanted` that also notes what it is called with, while anything is unmet."""
         if not (self.unmet or self.unmet_types):
             return wanted
 

@@ -110,7 +110,7 @@ class Work:
         return progress
 
     def _handle_part(self, part: Task, events: Iterator[FeedEvent] | None) -> TaskProgress:
-        """Handle the events, or the one removal, of a part of a task."""
+        """Handle the events, or the one removal, of a part of a task; return the progress."""
         if self._must_stop():
             return TaskProgress(next=part.first, left=bool(part.removals))
         for removal in part.removals:
@@ -162,7 +162,7 @@ class Work:
         )
 
     def _deliver(self, stream: str, events: tuple[FeedEvent, ...], following: int) -> TaskProgress:
-        """Deliver the wanted events of a batch: all at once and, if that fails, one by one.
+        """Deliver a batch's wanted events: all at once and, if that fails, one by one; return the progress.
 
         Args:
             following: index after the events that the batch covers.

@@ -96,7 +96,7 @@ class Parking:
         ]
 
     def replay(self, partition: int, stream: str, *, seconds: float) -> Replayed:
-        """Handle what a parked stream waits for, and unpark it if that succeeds within `seconds`.
+        """Handle what a parked stream waits for, unpark it if that succeeds in `seconds`; return the outcome.
 
         Args:
             partition: number of the partition.
@@ -119,7 +119,7 @@ class Parking:
             return self._catch_up(partition, stream, handle, work.ends)
 
     def discard(self, partition: int, stream: str) -> Replayed:
-        """Skip everything that a parked stream waits for, and unpark it.
+        """Skip everything that a parked stream waits for, unpark it, and return the outcome.
 
         Args:
             partition: number of the partition.
@@ -161,7 +161,7 @@ class Parking:
     def _catch_up(
         self, partition: int, stream: str, handle: Callable[[int], TaskProgress], ends: float
     ) -> Replayed:
-        """Handle a parked stream to its end, then unpark it; repeat if the feed has moved on meanwhile.
+        """Handle a parked stream to its end and unpark it, again if the feed moved on; return the outcome.
 
         It is unparked only on a state that is older than that end.
         """
@@ -183,7 +183,7 @@ class Parking:
                 index = waits
 
     def _stay(self, partition: int, stream: str, before: LoadedState, progress: TaskProgress) -> Replayed:
-        """Store how far a stream that stays parked has come, unless its group was reset meanwhile.
+        """Store how far a parked stream has come, unless its group was reset meanwhile; return the outcome.
 
         `before` is the state on which it was handled.
         """

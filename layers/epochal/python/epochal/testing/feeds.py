@@ -215,7 +215,7 @@ class MemoryStore:
         return self._run(self._reactor(cast("Reaction", reaction)))
 
     def _run(self, reactor: Reactor) -> list[Ran]:
-        """Run a reaction over the partitions of its sources until nothing is left to index, or it is blocked."""
+        """Run a reaction until nothing is left to index or it is blocked; return one result per partition."""
         runs = dict[int, Ran]()
         for _ in range(_MOST):
             turn = self._run_turn(reactor)
@@ -227,7 +227,7 @@ class MemoryStore:
         raise InvalidInput("reaction", f"{name} appends events that it handles itself, without end")
 
     def _run_turn(self, reactor: Reactor) -> dict[int, Ran]:
-        """Index, then run a reaction once over the partitions of its sources."""
+        """Index, then run a reaction once over its sources' partitions; return the results by partition."""
         self.index()
         reaction = reactor.member.reaction
         return {
@@ -269,7 +269,7 @@ class MemoryStore:
         return any(len(self.tables.changes(table)) > self._indexed.get(table, 0) for table in tables)
 
     def _run_composite(self, composite: Composite) -> list[Ran]:
-        """Run the reactions of a composite until none of them advances."""
+        """Run the reactions of a composite until none of them advances; return all results."""
 
         def passed(why: str, event: FeedEvent) -> None:
             """Log an input that the composite skips."""

@@ -118,7 +118,7 @@ class MemoryTables:
     def _perform(
         self, op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Transact | ops.TransactionWrite
     ) -> ops.Reply:
-        """Perform an operation that is neither a query nor a scan."""
+        """Perform an operation that is neither a query nor a scan, and return its reply."""
         match op:
             case ops.Get(table=table, key=key):
                 item = self._stored(table, key)
@@ -419,7 +419,7 @@ class Faults:
         self._delayed: list[tuple[int, Op]] = []
 
     def execute(self, op: Op) -> Reply:
-        """Perform one operation, or let it fail as the schedule says.
+        """Perform one operation and return its reply, or let it fail as the schedule says.
 
         Args:
             op: operation to perform.
@@ -453,7 +453,7 @@ class Faults:
         return due
 
     def _perform(self, op: Op, fault: Fault | Late | None) -> Reply:
-        """Perform an operation unless its fault prevents it, and raise what its sender sees."""
+        """Perform an operation unless its fault prevents it; return the reply, or raise what a sender sees."""
         match fault:
             case None:
                 return self._execute(op)

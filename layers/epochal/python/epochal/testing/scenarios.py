@@ -214,7 +214,7 @@ class _Claims(ABC, Generic[E]):
     """Assertions about a decision."""
 
     def then(self, *events: E | Later | Event) -> None:
-        """Assert that exactly these events and timers are decided, in this order; none if nothing is to do.
+        """Assert that exactly these events and timers, or none, are decided, in this order.
 
         An event of the domain is equal to the same event with any tags. To compare the tags, too, expect
         `codec.tagged(event, …)`.

@@ -27,7 +27,7 @@ class Expressions:
         return {name: marks for name, marks in placeholders.items() if marks}
 
     def condition(self, condition: Condition) -> str:
-        """Write a condition as DynamoDB's expression text, with placeholders for names and values."""
+        """Return a condition as DynamoDB's expression text, with placeholders for names and values."""
         match condition:
             case Absent(name):
                 return f"attribute_not_exists({self.name(name)})"

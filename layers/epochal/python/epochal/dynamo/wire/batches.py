@@ -92,7 +92,7 @@ class BatchClient:
         return self._send_once(action, target, body, ids)
 
     def _send_once(self, action: str, target: str, body: bytes, ids: set[str]) -> BatchResult:
-        """Send a batch once, and check that the answer covers exactly the entries sent."""
+        """Send a batch once, and return the results if they cover exactly the entries sent; else raise."""
         dialect = self._dialect
         keys = self._credentials.get_frozen_credentials()
         headers = self._signer.headers(keys, target, dialect.media, body)
