@@ -103,8 +103,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Call a timer of a stream off
-         * @description All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending: it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+         * Cancel a pending timer of a stream, so that it never fires
+         * @description All of the stream is read, and the answer has the timer. 404 where none of the name is pending: it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
          */
         delete: operations["cancelTimer"];
         options?: never;
@@ -350,8 +350,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Call a timer of tags off
-         * @description The tags are exactly those of its setting. All events with them are read, and the answer has the timer, which never fires. 404 where none of the name is pending.
+         * Cancel a pending timer of tags, so that it never fires
+         * @description The tags are exactly those of its setting. All events with them are read, and the answer has the timer. 404 where none of the name is pending.
          */
         post: operations["cancelTagTimer"];
         delete?: never;

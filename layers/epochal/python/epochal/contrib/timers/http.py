@@ -127,9 +127,9 @@ def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
 def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response:
-    """Call a timer of a stream off.
+    """Cancel a pending timer of a stream, so that it never fires.
 
-    All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending:
+    All of the stream is read, and the answer has the timer. 404 where none of the name is pending:
     it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
     """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
@@ -158,10 +158,10 @@ def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Re
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
 def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
-    """Call a timer of tags off.
+    """Cancel a pending timer of tags, so that it never fires.
 
-    The tags are exactly those of its setting. All events with them are read, and the answer has the timer, which never
-    fires. 404 where none of the name is pending.
+    The tags are exactly those of its setting. All events with them are read, and the answer has the timer. 404
+    where none of the name is pending.
     """
     sent = TAG_TIMER_NAMED.read(document(request))
     tags, name = sent["tags"], sent["timer"]

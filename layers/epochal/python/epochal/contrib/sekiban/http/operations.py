@@ -335,9 +335,10 @@ def list_projection_states(projections: Projections, request: Request, asked: Qu
 
 @operation(parameters=_WHICH, takes=WRITE, gives=WRITTEN, fails=(BEHIND,))
 def write_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
-    """Store the state of a version of a projection.
+    """Store the state of a version of a projection, unless a later one is stored.
 
-    Unless the stored one has processed more events. At most 4 MB: the library, and the command line, write larger ones.
+    A state is later if it has processed more events. At most 4 MB: the library, and the command line, write larger
+    ones.
     """
     name, version = path_of(request)
     root = document(request)
@@ -365,9 +366,9 @@ def write_projection_state(projections: Projections, request: Request, _: QueryS
 
 @operation(parameters=_WHICH, gives=DELETED)
 def delete_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
-    """Delete the state of a version of a projection.
+    """Delete the state of a version of a projection; its object in the bucket stays, as an orphan.
 
-    If it is there. What it left in the bucket `epochal projections orphans` removes.
+    Nothing happens if it is not there. `epochal projections orphans --remove` deletes what it left in the bucket.
     """
     name, version = path_of(request)
     states, meter = measured(projections.states, request)
