@@ -36,7 +36,7 @@ def an_instance(class_: type | tuple[type, ...], words: str) -> Rule:
 
 
 def an_object_with(attribute: str, words: str) -> Rule:
-    """Make a rule that admits objects with an attribute, such as all constructs behind an interface of CDK.
+    """Make a rule that admits objects with `attribute`, such as constructs behind an interface of CDK.
 
     Args:
         words: the interface in words, for errors.
@@ -58,6 +58,7 @@ def a_sequence(element_rule: Rule, words: str) -> Rule:
     """
 
     def rule(value: object) -> object:
+        """Return the value if it is a sequence whose elements obey the other rule, or raise `ValueError`."""
         expected = f"a list of {words}"
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
             raise wrong(expected, value)
@@ -98,7 +99,7 @@ RULES_OF: Final[dict[str, Mapping[str, Rule]]] = {}
 def checked_arguments(
     construct: str, rules: Mapping[str, Rule], *, options: Collection[str] = ()
 ) -> Callable[[F], F]:
-    """Make a decorator that checks the arguments of a construct's `__init__` or class method.
+    """Record a construct's rules; return a decorator that checks the arguments of its method by them.
 
     Args:
         construct: name of the construct, for errors.
@@ -108,10 +109,12 @@ def checked_arguments(
     every_rule = RULES_OF[construct] = {**_OF_ALL, **rules}
 
     def decorate(function: F) -> F:
+        """Return the function with a check of its arguments before each call."""
         parameters = dict([*signature(function).parameters.items()][1:])  # without self, or cls
 
         @wraps(function)
         def checked(this: Any, *positional: Any, **named: Any) -> Any:
+            """Call the function with its arguments, or raise `BadSetting` if one of them breaks its rule."""
             print_refusals()
             values = {**_by_name(construct, parameters, positional), **named}
             _check_names(construct, parameters, values, options)
@@ -128,7 +131,7 @@ def checked_arguments(
 def _by_name(
     construct: str, parameters: Mapping[str, Parameter], positional: Sequence[Any]
 ) -> dict[str, Any]:
-    """Return the arguments that are given by position, by name."""
+    """Return the positional arguments by parameter name; raise `BadSetting` if there are too many."""
     names = [name for name, one in parameters.items() if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
     if len(positional) > len(names):
         by_position = f"{' and '.join(names)} by position, and all others" if names else "all arguments"

@@ -14,7 +14,7 @@ from epochal.plugins import layouts
 
 
 def coherent(where: str, stage: Stage) -> Stage:
-    """Return a stage whose settings fit each other.
+    """Return the given stage unchanged; raise `BadSetting` if two of its settings contradict each other.
 
     Raises:
         BadSetting: two settings contradict each other.
@@ -58,7 +58,7 @@ NEW_TABLE_UNITS: Final = {"read": 12_000, "write": 4_000}
 
 
 def _warm(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Yield each warm throughput that DynamoDB would refuse, and its rule."""
+    """Yield each setting of warm throughput that is too small or above the maximum, and its rule."""
     for kind, least in NEW_TABLE_UNITS.items():
         units, most = getattr(stage, f"warm_{kind}_units"), getattr(stage, f"max_{kind}_units")
         if units and units < least:
@@ -78,7 +78,7 @@ def _of_plugins(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def need_gateway(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield each setting of the gateway that is set although `api` is `urls`, and its rule.
+    """Yield each of the given gateway settings that is set, with the rule that `api` `urls` excludes it.
 
     A limit would seem to exist without a gateway to enforce it.
 
@@ -91,7 +91,7 @@ def need_gateway(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Yield each setting that concerns a table or schemas that the stage lacks, and its rule."""
+    """Yield each setting that needs a table or schemas that the stage lacks, or is reserved, and its rule."""
     if stage.unchecked_events != "take" and not stage.event_schemas:
         yield "event_schemas", "must be set with unchecked_events, which means nothing without"
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
@@ -121,7 +121,7 @@ def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Yield each setting whose ARN is of a wrong region or that conflicts with the replica's region.
+    """Yield each setting that names a wrong region or conflicts with the replica's region, and its rule.
 
     A replica of tables with a customer managed key needs a key in its own region.
     """

@@ -42,7 +42,7 @@ class HandlerPermission:
 
 
 def _an_environment(value: object) -> Mapping[str, str]:
-    """Check the environment variables of a handler; refuse names that Epochal or AWS use.
+    """Return a handler's environment variables; raise `ValueError` for names that Epochal or AWS use.
 
     Raises:
         ValueError: a name or a value is not allowed.

@@ -175,7 +175,7 @@ class Reaction(Construct):
         python: str | None = None,
         architecture: lambda_.Architecture | None = None,
     ) -> None:
-        """Add a reaction to a stack.
+        """Add a reaction to a stack: its function, queues, first wake-up, schedule and alarms.
 
         Args:
             scope: the stack, or a construct in it.
@@ -298,7 +298,7 @@ class Reaction(Construct):
         )
 
     def _packages(self, entry: Path, code: Code) -> list[lambda_.LayerVersion]:
-        """Make a layer with the packages of the reaction's `requirements.txt`; empty without that file."""
+        """Return a list of one layer with the packages of `requirements.txt`; empty without that file."""
         requirements = entry / REQUIREMENTS
         if not requirements.is_file():
             return []
@@ -310,7 +310,7 @@ class Reaction(Construct):
         ]
 
     def _subscription(self, topic_arn: str) -> sns.Subscription:
-        """Subscribe the queue to the topic of notices, the only publisher that may send to it."""
+        """Subscribe the queue to the topic of notices, and allow the topic to send to it."""
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("sns.amazonaws.com")],
@@ -356,7 +356,7 @@ class Reaction(Construct):
             when(what, f"The reaction {name} {does}", counted)
 
     def _outputs(self, name: str) -> dict[str, CfnOutput]:
-        """Make stack outputs with the function's name and the queue's URL."""
+        """Make stack outputs with the function's name and the queue's URL; return them by name."""
         values = {
             "FunctionName": (self.function.function_name, f"Runs the reaction {name}"),
             "QueueUrl": (self.queue.queue_url, f"Wakes the reaction {name}"),

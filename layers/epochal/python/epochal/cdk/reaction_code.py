@@ -28,7 +28,7 @@ def _parts(handler: str) -> tuple[str, str, str]:
 
 
 def declared_name(entry: Path, handler: str, name: str | None, decorator: str | None) -> str:
-    """Return a reaction's name from its decorator `@reaction(name="departures")`, or else `name`.
+    """Return `name`, checked against the reaction's decorator, or else the name that the decorator has.
 
     The module is parsed, not imported.
 
@@ -92,7 +92,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
 
 
 def _bound(nodes: Sequence[Any], name: str) -> list[int]:
-    """Return for each binding of a name in a module the number of decorators, -1 for no definition.
+    """Return the number of decorators of each binding of `name`; -1 for a binding that defines nothing.
 
     A name that is bound again, or has another decorator, may refer to anything.
 
@@ -108,7 +108,7 @@ def _bound(nodes: Sequence[Any], name: str) -> list[int]:
 
 
 def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str]]:
-    """Yield each decorated function or class of a module with its name as a reaction.
+    """Yield the names of functions and classes with the given decorator, each with the decorator's `name`.
 
     Args:
         body: statements of the module.

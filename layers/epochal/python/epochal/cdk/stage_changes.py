@@ -15,7 +15,7 @@ _OF_GATEWAY: Final = ("access_log_class", "access_logs", "burst", "requests_per_
 
 
 def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -> Stage:
-    """Return a stage with the settings that an object of JSON changes.
+    """Return a copy of the stage with the settings of `changes`; raise `BadSetting` for a wrong one.
 
     Args:
         stage: the stage to change.
@@ -49,7 +49,7 @@ def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -
 
 
 def _parsed(where: str, key: str, value: object) -> Any:
-    """Parse the value of a setting by its rule.
+    """Return a setting's value, parsed; raise `BadSetting` if it breaks its rule, or there is no such.
 
     Raises:
         BadSetting: there is no such setting, or the value breaks its rule.
@@ -60,7 +60,7 @@ def _parsed(where: str, key: str, value: object) -> Any:
 
 
 def obeying(where: str, key: str, value: object) -> Any:
-    """Parse a value by the rule of a setting.
+    """Return a value parsed by the rule of the setting `key`; raise `BadSetting` if it breaks the rule.
 
     Args:
         where: name of the setting in errors.

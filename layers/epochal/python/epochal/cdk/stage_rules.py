@@ -52,7 +52,7 @@ _MOST_TAGS: Final = 49
 
 
 def check_tags(value: object) -> Mapping[str, str]:
-    """Check tags against the rules of IAM, the strictest of the services that receive them.
+    """Return the given tags; raise `ValueError` if they break the rules of IAM, which are the strictest.
 
     CDK would take any tags, and the deployment would fail.
 

@@ -103,7 +103,7 @@ class Store(Construct):
         self._reactions: Final[dict[str, str]] = {}
 
     def add_reaction(self, name: str, path: str) -> None:
-        """Register the construct of a reaction by the reaction's name.
+        """Record the construct at `path` under a reaction's name; raise `BadSetting` if another has the name.
 
         Args:
             name: name of the reaction.
@@ -142,7 +142,7 @@ class Store(Construct):
         python: str | None = None,
         architecture: lambda_.Architecture | None = None,
     ) -> Layers:
-        """Return the layers of the library and its pins in the stack of `scope`.
+        """Return the layers of the library and its pinned packages for functions in the stack of `scope`.
 
         A function takes them by `function.add_layers(*layers.versions)`. They are for the store's Python and
         processor, unless others are given.
@@ -221,7 +221,7 @@ class Store(Construct):
         return settings_of(self.stage, stores).environment(_FUNCTIONS[access])
 
     def _grant(self, grantee: iam.IGrantable, access: Access) -> None:
-        """Add the permissions of Epochal's own function with that access to a grantee's policy.
+        """Grant access to the store by a grantee's policy; a function also gets the environment variables.
 
         A function also gets the environment variables of the store.
         """
@@ -494,7 +494,7 @@ class EventStore(Store):
         return Store(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
 
     def stores(self, scope: Construct) -> Stores:
-        """Return the tables and the bucket as a construct in `scope` refers to them.
+        """Return the tables and the bucket for `scope`; another stack is made to depend on the store's.
 
         Another stack refers to them by name, and is deployed after the store's stack.
 

@@ -50,7 +50,7 @@ def target_from(name: object) -> Target:
 
 
 def architecture(target: Target, processor: lambda_.Architecture | None = None) -> lambda_.Architecture:
-    """Return the processor architecture of functions: the wanted one, else ARM.
+    """Return the functions' processor: on AWS the wanted one, else ARM; if embedded, this machine's.
 
     Graviton costs a fifth less for the same work. Functions of the embedded AWS run on this machine's processor.
     """
@@ -60,7 +60,7 @@ def architecture(target: Target, processor: lambda_.Architecture | None = None) 
 
 
 def check_python(where: str, python: str) -> str:
-    """Return a Python version `major.minor` that functions can run on.
+    """Return the given Python version; raise `BadSetting` if functions cannot run on it.
 
     Args:
         where: name of the setting, for the error.
@@ -103,7 +103,7 @@ def synthesizer(target: Target) -> IStackSynthesizer:
 
 
 def fit_stage(stage: Stage, target: Target) -> Stage:
-    """Return a stage with the settings that a target supports; for AWS, unchanged."""
+    """Return the stage with its settings changed to what the embedded AWS supports; for AWS, unchanged."""
     if target is Target.AWS:
         return stage
     return replace(

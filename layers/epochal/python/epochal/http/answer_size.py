@@ -57,7 +57,7 @@ class AnswerSize:
         self._kept = sum(map(_size_of, frames))
 
     def fit(self, view: Any) -> Any | None:
-        """Add a value if the answer has room for it; return its JSON, or None where it does not fit."""
+        """Return a value's JSON and count its bytes; None if the answer has no room for it."""
         text = text_of(view)
         size = sent_size(text)
         if self._used + size > RESPONSE_BYTES:
@@ -66,7 +66,7 @@ class AnswerSize:
         return RawJSON(text)
 
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
-        """Add an object, or only its frame, marked `omitted`, if this answer has no room for its bodies.
+        """Return an object's JSON, or its frame marked `omitted` if it does not fit; count the bytes.
 
         Args:
             view: the object with its bodies.
@@ -83,7 +83,7 @@ class AnswerSize:
     def put_opened(
         self, open_view: Callable[[int], dict[str, Any] | None], frame: dict[str, Any], *, large: bool
     ) -> Any:
-        """Open an object with at most as many bytes as the answer has room for, and add it.
+        """Open an object and return its JSON, or its frame marked `omitted` if too large; count the bytes.
 
         The frame marked `omitted` is added instead where the bodies are larger.
 

@@ -100,7 +100,7 @@ def show_body(name: str, body: Body, link: Link) -> dict[str, Any]:
 def with_bodies(
     frame: Mapping[str, Any], recorded: Recorded | FeedEvent | RecordedUnfold, link: Link
 ) -> dict[str, Any]:
-    """Add the bodies of an event or unfold to the JSON object that shows the rest.
+    """Return a copy of `frame` with the JSON members that show an event's or unfold's bodies.
 
     Args:
         frame: the event or unfold without its bodies.

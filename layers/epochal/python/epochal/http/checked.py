@@ -59,7 +59,7 @@ def checked(perform: Callable[[Request], Response], settings: Settings) -> Calla
 
 
 def _events(node: Node) -> Iterator[Node]:
-    """Yield the events of a request, those of bulk appends and of timers included.
+    """Yield the events of a request, also those in bulk appends and in timers.
 
     Malformed parts are skipped: the operation itself refuses them.
     """
@@ -78,7 +78,7 @@ def _events(node: Node) -> Iterator[Node]:
 
 
 def _check(event: Node, schemas: Any, *, refuses: bool) -> None:
-    """Check one event's body against the schema of its type.
+    """Raise unless an event's body fits the schema of its type or may be taken unchecked.
 
     Args:
         schemas: the module of compiled schemas.

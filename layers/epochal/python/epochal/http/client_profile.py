@@ -93,7 +93,7 @@ def _operations(document: Document) -> Iterator[Document]:
 
 
 def _operation(operation: Document) -> Document:
-    """Reduce one operation: the schemas of its parameters, and the gateway's own answers added."""
+    """Return a copy of an operation with reduced schemas of parameters and the gateway's own answers."""
     profile = {**operation}
     if "parameters" in operation:
         profile["parameters"] = [
@@ -140,7 +140,7 @@ def _types(responses: Document) -> list[str]:
 
 
 def _shape(schema: Schema, *, closed: bool) -> Schema:
-    """Return a schema without rules between fields.
+    """Return a schema reduced for generators of clients: no rules between fields, for example.
 
     Args:
         closed: whether the schema refuses further fields.
@@ -174,7 +174,7 @@ def _shape(schema: Schema, *, closed: bool) -> Schema:
 
 
 def _reached(schemas: Mapping[str, Schema], places: list[Any]) -> set[str]:
-    """Return names of the schemas that parts of a document refer to, directly or through others.
+    """Return the names of the schemas that `places` refer to, directly or not; empty the list `places`.
 
     Args:
         schemas: schemas of the document, by name.

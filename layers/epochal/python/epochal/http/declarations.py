@@ -49,7 +49,7 @@ class operation:  # noqa: N801  a decorator, named as it reads
     def __call__(
         self, perform: Callable[[R, Request, QueryString], Response]
     ) -> Callable[[R, Request], Response]:
-        """Wrap a function so that it checks the request's body and query string before it runs."""
+        """Wrap a function so that unexpected bodies and query parameters are refused before it runs."""
         declared = {
             parameter["name"]: parameter["schema"]
             for parameter in self.parameters

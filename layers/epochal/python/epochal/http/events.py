@@ -67,7 +67,7 @@ def event(recorded: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
 
 
 def event_frame(recorded: Recorded | FeedEvent) -> dict[str, Any]:
-    """Show an event without its bodies."""
+    """Return the JSON object that shows an event without its bodies."""
     frame: dict[str, Any] = {
         "stream": recorded.stream,
         "index": recorded.index,

@@ -236,7 +236,7 @@ class FeedItems:
         self._texts: dict[tuple[str, int], str] = {}
 
     def size_of(self, item: FeedItem) -> int:
-        """Return the bytes that an item takes in the answer; an estimate for an item without an event.
+        """Return an item's size in the answer, an estimate if it has no event or a large one; keep its JSON.
 
         The estimate saves rendering, since a page may have many items without events. An event whose bodies alone
         exceed `LARGEST` is not rendered either.

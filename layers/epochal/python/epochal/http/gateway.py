@@ -64,7 +64,7 @@ class _Gateway:
         return self._answer(event, context, correlation_id(event))
 
     def _foreign(self, identity: str) -> dict[str, Any]:
-        """Refuse an event that is no HTTP request, in the form of an HTTP answer.
+        """Return the HTTP answer that refuses an event that is no HTTP request; log and measure it.
 
         Args:
             identity: request id of the invocation.
@@ -170,7 +170,7 @@ class Performers:
         return self._performers[route]
 
     def _performer(self, operation: Operation) -> Callable[[Request], Response]:
-        """Import the function that performs an operation and bind it to the deployment.
+        """Return the function that performs an operation, imported and bound to the deployment.
 
         Where the deployment lacks the operation's table, the function refuses each request. Appends are checked
         against event schemas where the stage names some.

@@ -31,7 +31,7 @@ _CORRELATION: Final = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
 def is_request(event: Any) -> bool:
-    """Whether an event is an HTTP request as API Gateway sends it; an invoker may send anything."""
+    """Return whether an event is an HTTP request as API Gateway sends it; an invoker may send anything."""
     match event:
         case {
             "rawPath": str(),
@@ -82,7 +82,7 @@ def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: flo
 
 
 def correlation_id(event: Mapping[str, Any]) -> str:
-    """Return the caller's `X-Correlation-Id`, or the gateway's request id where that is missing.
+    """Return the caller's `X-Correlation-Id` if it is well-formed, else the gateway's request id.
 
     The id ties a request to its logs.
     """

@@ -58,7 +58,7 @@ def check_health(probe: Probe, request: Request, _: QueryString) -> Response:
 
 
 def _read(settings: Settings) -> Get:
-    """Return a read of an item that the function `replay` may read in these settings.
+    """Return a request for one item that `replay` may read; raise `MissingTable` if no table allows it.
 
     A tenant's functions may read only keys of the tenant, so that the key is made of such a pattern.
 

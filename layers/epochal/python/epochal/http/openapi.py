@@ -155,7 +155,7 @@ def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
 
 
 def _components(served: Iterable[Operation]) -> dict[str, Schema]:
-    """Return the schemas that the operations declare, sorted by name, and that of problems."""
+    """Return all declared schemas and the problem's, with members of the served operations, by name."""
     serving = map(import_module, sorted({operation.module for operation in served}))
     of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in serving]
     properties = {
@@ -169,7 +169,7 @@ def _components(served: Iterable[Operation]) -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    """Yield the modules that declare schemas, those of layouts and optional packages included."""
+    """Yield the modules that declare schemas, also those of layouts and optional packages."""
     yield from (bodies, sent_events, events, feed_items, feed, whole_feed, groups, health)
     yield from (streams, stream_views, appends, several, bulk_appends)
     yield from (tagged, tagged_requests, tagged_views, tag_views)

@@ -13,7 +13,7 @@ _ETAG: Final = r'(W/)?"[!#-~]*"'
 
 
 def parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> Parameter:
-    """Declare a parameter of a path, query string or header as OpenAPI has it.
+    """Return the OpenAPI object that declares a parameter of a path, query string or header.
 
     Args:
         where: `path`, `query` or `header`.

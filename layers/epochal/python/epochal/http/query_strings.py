@@ -20,7 +20,7 @@ class QueryString:
     """
 
     def __init__(self, request: Request, declared: Mapping[str, Mapping[str, Any]]) -> None:
-        """Collect a request's query parameters and check their names and numbers.
+        """Collect a request's query parameters; refuse unknown ones, and repeated ones unless they are lists.
 
         Args:
             declared: schemas of the parameters by name.

@@ -79,7 +79,7 @@ def tagged_operations(
     counts: int | None = None,
     performers: TaggedPerformers,
 ) -> tuple[Operation, ...]:
-    """Return the operations on one store of tagged events, which all are rare.
+    """Return the operations on a store of tagged events; all of them open at their first request.
 
     They import two dozen modules, some 6 % of a cold start, which a store without tagged events saves.
 

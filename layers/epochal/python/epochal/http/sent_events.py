@@ -46,7 +46,7 @@ _TAGGED: Final = {
 
 
 def tag_of(node: Node) -> str:
-    """Read a tag.
+    """Return the tag in a node of a request; raise `InvalidInput` if it breaks a rule.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.
@@ -66,7 +66,7 @@ def new_tag_of(node: Node) -> str:
 
 
 def event_id_of(node: Node) -> str:
-    """Read the id of an event.
+    """Return the event id in a node of a request; raise `InvalidInput` unless it is a UUID.
 
     Raises:
         InvalidInput: the id is no UUID.
@@ -121,7 +121,7 @@ IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
 
 
 def event_of(node: Node) -> Event:
-    """Read an event to append.
+    """Return the event to append that a node of a request describes.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.

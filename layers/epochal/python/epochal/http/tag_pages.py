@@ -94,7 +94,7 @@ def scan(
     first, requests, units = listings.tags_page(group), 0, 0.0
 
     def part(place: ScanPosition) -> Counter[str] | None:
-        """Count the events of each of the tenant's tags in one part of the table.
+        """Return the number of events of each of the tenant's tags in one part of the table, or None.
 
         Returns:
             None where the scan begins with the table as one part and one request does not read all of it: the table

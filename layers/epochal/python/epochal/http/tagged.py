@@ -236,7 +236,7 @@ def list_tags(tagged: Tagged, request: Request, query: QueryString) -> Response:
 
 
 def _tags_from(listings: Listings, group: str | None, start: str | None, limit: int) -> TagPage:
-    """Read a page of tags; errors name the parameter `from` instead of `after`.
+    """Read a page of a group's tags, or of all tags; errors say `from` instead of `after`.
 
     Args:
         start: `next` of the page before; None for the beginning.

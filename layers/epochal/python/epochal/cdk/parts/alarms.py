@@ -62,7 +62,7 @@ class Alarms:
         above: int = 0,
         entry: str = "",
     ) -> None:
-        """Make an alarm for when a metric is above a threshold in some of the last minutes.
+        """Make an alarm on a metric above a threshold in some of the last minutes; collect it in `made`.
 
         Args:
             name: kind of the alarm, from which its full name is made.
@@ -110,7 +110,7 @@ def metric(
     statistic: str = "Sum",
     label: str | None = None,
 ) -> cloudwatch.Metric:
-    """Return a metric by the minute of one resource, or of the given dimensions.
+    """Return a CloudWatch metric, with a period of a minute, of one resource or of the given dimensions.
 
     Args:
         of: name of the resource, or dimensions and their values.

@@ -45,7 +45,7 @@ class AuditResources(Construct):
         mappings: Sequence[lambda_.CfnEventSourceMapping],
         notices: Notices,
     ) -> None:
-        """Make the function, its schedule and its alarms.
+        """Make the auditor's function, its schedule and its alarms.
 
         Args:
             mappings: event source mappings that the auditor checks.

@@ -21,7 +21,7 @@ def private_bucket(
     key: kms.IKey | None,
     rules: Sequence[s3.LifecycleRule],
 ) -> s3.Bucket:
-    """Make the bucket of a kind, which keeps replaced and deleted objects for a month.
+    """Make a private, versioned bucket that keeps replaced and deleted objects for a month.
 
     Its name contains account and region, since bucket names are unique in all of AWS, and a predictable name lets a
     retained bucket be found again.

@@ -31,7 +31,7 @@ version."""
 
 
 def interpreter_of(python: str) -> str | None:
-    """Return this machine's interpreter of a Python version `major.minor`; None for none that runs.
+    """Return the path of this machine's interpreter of a Python version; None if there is none that runs.
 
     A command such as `python3.13` may be a version manager's shim that fails, while the manager or a later folder of
     the path has a working interpreter.
@@ -46,7 +46,7 @@ def interpreter_of(python: str) -> str | None:
 
 
 def compile_modules(packages: Path, interpreter: str | None) -> None:
-    """Compile the modules in a layer's folder `python` to bytecode for their place in AWS Lambda.
+    """Compile a layer's modules to bytecode for AWS Lambda; do nothing without an interpreter.
 
     Modules that the interpreter cannot compile are skipped, since it could not import them either.
 
@@ -64,7 +64,7 @@ def compile_modules(packages: Path, interpreter: str | None) -> None:
 
 
 def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
-    """Return a clean copy of a layer's folder, with bytecode if this machine has the Python for it.
+    """Return a cached copy of a layer's folder, with bytecode if possible; make it, and drop older ones.
 
     Older copies of the folder are deleted.
 
@@ -90,7 +90,7 @@ def prepared(layer: Path, python: str, cache: Path, *, below: str = "") -> Path:
 
 @contextmanager
 def filling(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder to fill, then rename it to `folder`.
+    """Yield a temporary folder to fill; rename it to `folder` afterwards, unless that exists by then.
 
     The temporary folder is dropped if another process has made `folder` meanwhile.
     """
@@ -108,7 +108,7 @@ def has_bytecode(layer: Path) -> bool:
 
 
 def digest_of(layer: Path, below: str) -> str:
-    """Return a hash of a folder's files, or of a file, and of its place in the layer."""
+    """Return a hash of a file, or of a folder's files except litter, and of its place in the layer."""
     digest = hashlib.sha256(below.encode())
     for path in sorted(layer.rglob("*")) if layer.is_dir() else [layer]:
         place = path.relative_to(layer)
@@ -119,7 +119,7 @@ def digest_of(layer: Path, below: str) -> str:
 
 
 def _run_by(command: str, python: str) -> str | None:
-    """Return the interpreter that a command runs, or None unless it is of this Python version.
+    """Return the interpreter that `command` runs; None if it fails or has another version than `python`.
 
     The command may be a version manager's shim.
     """

@@ -53,7 +53,7 @@ class Failures:
         )
 
     def reporting(self) -> list[iam.PolicyStatement]:
-        """Return the permissions of a function whose failures Lambda writes to the bucket.
+        """Return the permissions that let Lambda write a function's failures to the bucket under its role.
 
         Lambda writes under the function's role.
         """

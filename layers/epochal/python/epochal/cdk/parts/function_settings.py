@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def settings_of(stage: Stage, stores: Stores) -> Settings:
-    """Return the settings of a stage's functions, with the names of these tables and this bucket."""
+    """Return the settings of a stage's functions, with the names of the given tables and bucket."""
     chosen = {field.name: getattr(stage, field.name) for field in fields(Options) if field.name in DECLARED}
     partitions = {
         layout.partitions: stage.partitions(layout.partitions) for layout in stage.deployed_layouts()

@@ -104,7 +104,7 @@ class Layers(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, *, code: Code) -> None:
-        """Make layer versions of the library, its pins, and, where the code has them, boto3 and layouts.
+        """Make layers of the library, its pinned packages and, if the code has them, boto3 and layouts.
 
         Modules that only developers use are left out.
         """
@@ -198,7 +198,7 @@ class Network:
         subnets: ec2.SubnetSelection | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
     ) -> None:
-        """Check the arguments, and keep them for the function.
+        """Check and store the VPC, the subnets and the security groups of a function.
 
         Args:
             vpc: the VPC.

@@ -134,7 +134,7 @@ def appending(stage: Stage, stores: Stores) -> Statements:
 
 
 def read_models(stores: Stores, names: Sequence[str]) -> Statements:
-    """Return the statements that a reaction needs to write read models of any generation.
+    """Return IAM statements to read and write the named read models, in any generation; empty for none.
 
     Args:
         names: names of the read models; empty for no access.

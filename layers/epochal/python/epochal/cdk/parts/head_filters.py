@@ -26,7 +26,7 @@ def heads_of(source: Source) -> list[str]:
 
 
 def heads_sent(source: Source, table: str) -> list[str]:
-    """Return filter patterns of changes to heads that a table sends to Kinesis, one of which must match.
+    """Return filter patterns that match changes to heads, as `table` sends them to Kinesis; any may match.
 
     Kinesis has each change as JSON under `data`.
     """

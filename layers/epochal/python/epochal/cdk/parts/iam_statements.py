@@ -99,7 +99,7 @@ def on_bucket(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
 
 
 def on_listing(bucket: s3.IBucket, *prefixes: str) -> iam.PolicyStatement:
-    """Return a statement that lets S3 answer that an object below these prefixes does not exist.
+    """Return a statement to list a bucket below these prefixes, so that S3 reports missing objects.
 
     Without this permission S3 answers `access denied` for a missing object. S3 checks the permission to list with the
     object's key as the prefix. Nothing else of the bucket can be listed.
@@ -115,7 +115,7 @@ def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:
 
 
 def on_mappings(mappings: Sequence[lambda_.CfnEventSourceMapping], *, named: bool) -> iam.PolicyStatement:
-    """Return a statement that allows reading event source mappings of the same account and region.
+    """Return a statement that allows reading the given event source mappings of this account and region.
 
     Args:
         named: whether to add the embedded AWS's name of the action.
@@ -143,7 +143,7 @@ def on_queue_key(stage: Stage) -> tuple[iam.PolicyStatement, ...]:
 
 
 def batched(action: str, *, named: bool) -> tuple[str, ...]:
-    """Return the names of an action for one message and for batches.
+    """Return the given action and, with `named`, the embedded AWS's name of it for batches.
 
     AWS has one name for both; the embedded AWS has a name of its own for batches.
 

@@ -93,7 +93,7 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
 
 
 def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
-    """Return the folder of a layer with the packages of a requirements file and their dependencies.
+    """Return the layer folder with a requirements file's packages and dependencies; fetch it if missing.
 
     Epochal is left out, since its own layer has it. The folder is cached by the file's text: pins make the packages
     reproducible. The packages of a file that refers to other files are fetched anew each time. Where the file has
@@ -119,7 +119,7 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
 
 
 def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
-    """Return the folder of a layer with the installed packages that bring layouts of these names.
+    """Return the layer folder with the packages that bring the named layouts; make it if missing.
 
     The functions thus run on the code that makes the tables. Requirements of a package besides Epochal are fetched.
 
@@ -150,7 +150,7 @@ def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run =
 
 
 def checking(document: Path, platform: Platform, cache: Path) -> Path:
-    """Return the folder of a layer with the module `SCHEMAS`, which checks events.
+    """Return the layer folder with the module `SCHEMAS`, which checks events; make it from `document`.
 
     Args:
         document: file of schemas that `epochal schema` has printed.
@@ -218,7 +218,7 @@ def _copy(place: Path, into: Path) -> None:
 def _fetch(
     requirements: Path, platform: Platform, packages: Path, run: Run, arguments: Sequence[str]
 ) -> None:
-    """Install packages into a folder with pip.
+    """Install packages into a folder with pip, and delete their scripts; raise if pip fails.
 
     Args:
         requirements: file that names the packages, for errors.

@@ -188,7 +188,7 @@ def _region(scope: Construct) -> str:
 
 
 def _partition(scope: Construct) -> str:
-    """Return the partition of a stack's region, or the longest where the stack leaves the region open."""
+    """Return the AWS partition of a stack's region; the longest partition if the region is unknown."""
     region = Stack.of(scope).region
     if Token.is_unresolved(region):
         return _LONGEST_PARTITION
@@ -246,7 +246,7 @@ def _refers_to_resources(value: Any) -> bool:
 
 
 def _names(stack: Stack) -> Iterator[tuple[str, Any]]:
-    """Yield the logical id of each named resource of a stack, and what a reference to it becomes, resolved."""
+    """Yield the logical id of each named resource of a stack, and what a reference to it resolves to."""
     for element in stack.node.find_all():
         if isinstance(element, CfnElement):
             for kind in _NAMES:

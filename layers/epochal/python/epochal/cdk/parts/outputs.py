@@ -7,7 +7,7 @@ from constructs import Construct
 
 
 def output(scope: Construct, name: str, value: str, description: str, *, of: str = "") -> CfnOutput:
-    """Make an output of the stack of `scope`, called by `name` whatever the depth of `scope`.
+    """Make an output of the stack of `scope` whose logical id is the prefix `of` and `name`.
 
     Args:
         of: prefix of the output's name.
@@ -18,7 +18,7 @@ def output(scope: Construct, name: str, value: str, description: str, *, of: str
 
 
 def whose(scope: Construct, name: str) -> str:
-    """Return the prefix of the names of a store's outputs: empty for the first store of a stack.
+    """Return a prefix for a store's outputs: empty on a stack's first call, which is noted, else its id.
 
     Args:
         name: id of the store's construct.

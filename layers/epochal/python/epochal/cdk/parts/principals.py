@@ -28,7 +28,7 @@ def stack_of(grantee: iam.IGrantable, owner: Construct) -> Stack:
 
 
 def refuse_no_grantee(where: str, grantee: object) -> None:
-    """Raise `BadSetting` if an object is no grantee, as a bucket.
+    """Raise `BadSetting` if an object, such as a bucket, cannot be granted permissions.
 
     Args:
         where: name of the method, for the error.
@@ -61,7 +61,7 @@ def refuse_other_accounts(where: str, grantee: iam.IGrantable, owner: Construct)
 
 
 def add_statements(where: str, grantee: iam.IGrantable, statements: Iterable[iam.PolicyStatement]) -> None:
-    """Add statements to a grantee's identity policy.
+    """Add statements to a grantee's identity policy; raise `BadSetting` if it has none.
 
     Args:
         where: name of the method, for the error.

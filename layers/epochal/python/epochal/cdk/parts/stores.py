@@ -44,7 +44,7 @@ class Stores:
 
     @classmethod
     def named(cls, scope: Construct, stage: Stage) -> Stores:
-        """Refer by name to the stores of a stage deployed in the same account and region."""
+        """Return references, by name, to the tables, bucket and key of a stage in the same account and region."""
         tables = {spec.kind: _table(scope, spec.kind, stage) for spec in stage.tables()}
         bucket = stage.existing_bucket or f"{stage.named('bodies')}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
         return cls(
