@@ -35,7 +35,7 @@ EXTRA = ("click", "rich")
 
 
 def run() -> None:
-    """Import the command and run it: what the console script calls.
+    """Import the command and run it; exit with a message if what the extra `cli` brings is missing.
 
     Importing it takes a second, and needs the extra `cli`. The library alone installs the script, too, which then says
     what is missing; Ctrl-C meanwhile shows no trace.

@@ -156,7 +156,7 @@ def _appends(
     batch: int | None,
     condition: dict[str, Any],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Append part by part, each on the token of the one before: what was appended, as a line and as JSON."""
+    """Append part by part, each on the token of the one before; yield each result as a line and as JSON."""
     size = batch or max(1, len(events))
     parts = [events[start : start + size] for start in range(0, len(events), size)] or [events]
     for number, part in enumerate(parts):
@@ -190,6 +190,7 @@ def append_each(streams: Streams, *, appends: str) -> None:
     failed = list[EpochalError]()
 
     def outcomes() -> Iterator[AppendOutcome]:
+        """Make the appends; yield each with its outcome or error, and collect the errors in `failed`."""
         for start in range(0, len(requested), MAX_APPENDS):
             some = requested[start : start + MAX_APPENDS]
             for one, answer in zip(some, Bulk(streams).append(some), strict=True):

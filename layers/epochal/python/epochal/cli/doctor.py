@@ -83,7 +83,7 @@ def doctor(store: OpenedStore) -> None:
 
 
 def _tables(store: OpenedStore) -> Iterator[DoctorCheck]:
-    """Check every table that the store names."""
+    """Yield a check of every table that the store names."""
     dynamodb = store.client("dynamodb")
     for setting, kind in TABLES.values():
         name = store.deployment.settings.value(setting)
@@ -108,7 +108,7 @@ def _tables(store: OpenedStore) -> Iterator[DoctorCheck]:
 
 
 def _indexers(store: OpenedStore) -> Iterator[DoctorCheck]:
-    """Check the indexer of each source that has ever had an event, and the records that it has set aside."""
+    """Yield checks of the indexers of all sources with events, and of the records that are set aside."""
     try:
         states = indexer_states(store.deployment, partial(store.client, "lambda"))
         records = PoisonRecords(indexer=indexer_of(store, ()))
@@ -136,7 +136,7 @@ def _remedy_of(state: IndexerState) -> str:
 
 
 def _reactions(store: OpenedStore) -> Iterator[DoctorCheck]:
-    """Check every reaction that few requests find."""
+    """Yield checks of every reaction that few requests find."""
     try:
         names, complete = some_groups_of(store.feed.driver, store.feed.table)
         states: Mapping[str, IndexerState] = {}  # each indexer has a check of its own
@@ -153,7 +153,7 @@ def _reactions(store: OpenedStore) -> Iterator[DoctorCheck]:
 
 
 def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
-    """Check a reaction: one finding for each thing that is wrong, or one line if nothing is."""
+    """Yield a check for each thing that is wrong with a reaction, or a single one if nothing is."""
     subject = f"reaction {summary.group}"
     seconds = max((figures.seconds for figures in summary.figures), default=0.0)
     findings = {

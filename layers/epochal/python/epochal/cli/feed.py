@@ -202,7 +202,7 @@ def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
 
 
 def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
-    """Yield what repeated reads return, with a growing pause after each that returns nothing."""
+    """Yield the items of repeated reads one by one until `end`; pause ever longer after empty reads."""
     pauses = Pauses(POLL_SECONDS)
     for look in looks:
         yield from look
@@ -215,7 +215,7 @@ def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
 
 
 def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:
-    """Yield the new events of a stream, one read after another; fail if it is deleted or pruned."""
+    """Yield what each read of a stream finds new, endlessly; raise if events are deleted or pruned."""
     next_index = store.streams.page(stream, limit=1).version if start is None else _index(start)
     # As for a read: what was pruned before this one began is where a stream begins, unless an archive should have it.
     begun = start is None or store.streams.archive is not None
@@ -233,7 +233,7 @@ def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterat
 def _follow_feed(
     store: OpenedStore, start: str | None, chosen: Sequence[int], categories: Sequence[str], *, data: bool
 ) -> Iterator[Sequence[FeedItem]]:
-    """Looks at every partition in turn; those that appear later are followed from their beginning."""
+    """Yield the feed's new items, read by read; partitions that appear later begin at their beginning."""
     tails = {partition.partition: partition.tail for partition in store.feed.partitions()}
     first = None if start is None else parse_place(start, "--from")
     starts: dict[int, FeedStart] = {

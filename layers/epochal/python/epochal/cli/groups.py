@@ -188,7 +188,7 @@ def _wake(store: OpenedStore, group: str) -> None:
 
 
 def _asked_of_queues(ask: Callable[..., T], store: OpenedStore, group: str, *more: Any) -> T | None:
-    """Call `ask` about a deployed reaction's queue; print a warning and return None if it fails."""
+    """Return what `ask` learns of a reaction's queue; print a warning and return None if it fails."""
     prefix = store.deployment.settings.index_table.removesuffix("-index")
     try:
         return ask(store.client("sqs"), prefix, group, *more)
@@ -210,7 +210,7 @@ def _lag(standing: GroupFigures, states: Mapping[str, IndexerState]) -> str:
 
 
 def _failures(group: str, figures: GroupFigures) -> Iterator[str]:
-    """Why the group does not get on in a partition, and why the last stream was parked."""
+    """Yield lines on why a group is blocked in a partition, and on why its last stream was parked."""
     for run in figures.blocked:
         unit = Unit(figures.partition, run.member)
         yield " ".join(output.harmless(f"{unit}  {run.words}"))

@@ -54,7 +54,7 @@ ALL_GROUPS: Final = click.option(
 
 
 def care_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of commands that compare the index with the heads."""
+    """Add to a command the options of all commands that compare the index with the heads; return it."""
     for option in (
         click.option("--settle", type=Seconds(min=0), default=5.0, show_default=True,
                      help="Age in seconds from which an event that is not indexed counts as missing, not as late."),
@@ -133,6 +133,7 @@ def repair(store: OpenedStore, **care: Any) -> None:
     mended = 0
 
     def counted(repaired: Iterable[Repaired]) -> Iterator[Repaired]:
+        """Yield the findings unchanged; count those that were mended, and the others by what to do."""
         nonlocal mended
         for finding in repaired:
             mended += finding.mended
@@ -177,7 +178,7 @@ def read_partitions(
 def sources_of(
     store: OpenedStore, partitions: Sequence[str], *, told_wins: bool = False
 ) -> tuple[Source, ...]:
-    """The sources whose tables are known, with the numbers of partitions that the index has on record, or as told."""
+    """Return the store's sources with their numbers of partitions, from the index or from `partitions`."""
     numbers = dict(_parse_partitions(partition) for partition in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     counts = recorded | numbers if told_wins else numbers | recorded
@@ -202,6 +203,7 @@ def _verifier(
     settle: float,
     partitions: Sequence[str],
 ) -> Verifier:
+    """Make the verifier of the store's index from the values of `care_options`."""
     return Verifier(
         mender=auditor_of(store.deployment.settings, store.deployment.driver).mender,
         sources=sources_of(store, partitions),
@@ -213,7 +215,10 @@ def _verifier(
 
 
 def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions: Sequence[str]) -> None:
-    """What is put on record stays, so it must not be guessed."""
+    """Raise `InvalidInput` if a source with events has no number of partitions on record or given.
+
+    What is put on record stays, so it must not be guessed.
+    """
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     known_sources = {*recorded, *(_parse_partitions(partition)[0] for partition in partitions)}
     for source in sources:
@@ -223,6 +228,7 @@ def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions:
 
 
 def _parse_partitions(text: str) -> tuple[str, int]:
+    """Return the source and the number of a text `SOURCE=N`; raise `InvalidInput` if it is none."""
     name, _, count = text.partition("=")
     if name not in layout_names() or not (
         count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_PARTITIONS

@@ -115,7 +115,7 @@ def partition_lines(
     states: Mapping[str, IndexerState],
     poison: Mapping[str, int],
 ) -> Iterator[str]:
-    """Yield a line for each partition and its groups, each indexer, and each source with records set aside."""
+    """Yield lines for each partition, its groups, each indexer, and each source with records set aside."""
     for partition in partitions:
         yield (
             f"{partition.source} {partition.partition}  tail {partition.tail}, its epoch {partition.entries:,} "

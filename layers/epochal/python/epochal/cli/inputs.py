@@ -41,7 +41,7 @@ class Seconds(click.FloatRange):
 
 
 def load_named(target: str, field: str, what: str) -> Any:
-    """Import `module:name` and return what it names; modules of the current directory are found.
+    """Import `module:name`, also from this directory; return what it names, None if the module lacks it.
 
     Raises:
         InvalidInput: the text is not of that form, or there is no such module; one in a folder of the current directory
@@ -78,7 +78,7 @@ YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask a question on standard error, unless `--yes` was given.
+    """Ask a question on standard error, and raise unless the answer is yes; with `--yes`, do nothing.
 
     Raises:
         click.Abort: the answer is no.
@@ -113,7 +113,7 @@ def text_of(source: str, name: str) -> str:
 
 
 def opened(source: str, name: str, mode: str = "rb") -> IO[Any]:
-    """Open a file.
+    """Open the file `source` and return it; raise `InvalidInput` if it cannot be opened.
 
     Raises:
         InvalidInput: it cannot be opened.
@@ -240,6 +240,7 @@ class ImportIncomplete(EpochalError):
     """
 
     def __init__(self, rejected: int, first: str, unlike: Sequence[str], unread: Sequence[str] = ()) -> None:
+        """Say which rows did not fit, and which streams differ from their source or cannot be read."""
         rows = f"{quantity(rejected, 'row')} did not fit: {first}" if rejected else ""
         other = f"streams read otherwise than their source: {', '.join(unlike[:NAMED])}" if unlike else ""
         codec = (
@@ -257,6 +258,7 @@ class IndexUnsound(EpochalError):
     """The index is not right, or could not be made right; `found` says by what would mend it how often."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
+        """Say how many findings need which remedy."""
         advice = {
             "repair": "`epochal index repair` mends these",
             "rebuild": "only `epochal index rebuild` mends these",

@@ -14,7 +14,7 @@ _MOMENT: Final = re.compile(r"\d{4}.*[tT ].*([zZ]|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
 
 def later_of(text: str) -> tuple[str, At]:
-    """Read a timer written `NAME=WHEN`: its name, and when it is due."""
+    """Return the name of a timer written `NAME=WHEN`, and when it is due; raise `InvalidInput` otherwise."""
     name, _, when = text.partition("=")
     span = _SPAN.fullmatch(when)
     if not span and not _MOMENT.fullmatch(when):

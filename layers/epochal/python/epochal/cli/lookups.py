@@ -62,7 +62,7 @@ def streams(
     by_name: bool,
     limit: int,
 ) -> None:
-    """List streams in the order of their creation.
+    """List streams in the order of their creation, or by name.
 
     All streams are listed, or those of CATEGORY. The list is read from the index. The last line has the place at
     which the next part begins.

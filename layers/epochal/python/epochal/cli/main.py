@@ -86,7 +86,7 @@ def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str
 
 
 def _streams_in(name: str) -> click.Group:
-    """The commands on streams, on those of another store of the deployment."""
+    """Return a group of the commands on streams, for the streams of another store of the deployment."""
 
     @click.group(name, help=f"The same on streams that are stored as {name}.")
     @click.pass_context
@@ -153,7 +153,7 @@ _GIVEN_AS: Final = {"idempotency_key": "--key"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit with its status."""
+    """Run the command; print errors to standard error and exit with their status."""
     output.prepare_streams()
     try:
         for argument in sys.argv[1:] if arguments is None else arguments:

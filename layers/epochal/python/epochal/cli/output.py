@@ -165,7 +165,7 @@ def item(feed_item: FeedItem) -> dict[str, Any]:
 
 
 def item_line(feed_item: FeedItem) -> str:
-    """An event of the feed as one line of text, with the reason where its data is missing."""
+    """Return an item of the feed as one line of text, with the reason if its data is missing."""
     if feed_item.event is not None:
         return event_line(feed_item.event)
     why = "" if feed_item.gone is None else f"  ({feed_item.gone})"
@@ -177,7 +177,7 @@ def item_line(feed_item: FeedItem) -> str:
 
 
 def state(stream_state: StreamState) -> dict[str, Any]:
-    """The state of a stream as JSON."""
+    """Return the state of a stream as JSON."""
     return {
         "stream": stream_state.stream,
         "version": stream_state.version,

@@ -122,7 +122,7 @@ def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
 def _chosen(
     store: OpenedStore, groups: Iterable[str], streams: tuple[str, ...]
 ) -> list[tuple[str, ParkedStream]]:
-    """Return the parked streams of some groups, or those named; raise if a named one is not parked."""
+    """Return the parked streams of the given groups, all or the named ones; raise if one is not parked."""
     candidates = [(group, parked) for group in groups for parked in _parked(store, group)]
     if missing := set(streams) - {parked.stream for _, parked in candidates}:
         raise InvalidInput("stream", f"{min(missing)!r} is not parked by {' or '.join(groups)}")

@@ -14,7 +14,7 @@ from epochal.layout.registry import layout_names
 
 
 def record_view(record: PoisonRecord) -> dict[str, Any]:
-    """A record that was set aside, as JSON."""
+    """Return a record that was set aside as JSON."""
     return {
         "source": record.source,
         "index": record.index,

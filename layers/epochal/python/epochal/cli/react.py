@@ -92,7 +92,7 @@ def reactor_of(store: OpenedStore, reaction: Reaction) -> Reactor:
 
 
 def _complaint() -> OnFailed:
-    """Make a function that prints why a call failed, with the trace unless it is that of the last one."""
+    """Return a function that prints why a call failed, with its trace if the last one was different."""
     last = ""
 
     def complain(attempt: Attempt) -> None:

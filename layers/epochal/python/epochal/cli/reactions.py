@@ -34,7 +34,7 @@ def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
 
 
 def by_name(reactions: Iterable[Reaction]) -> dict[str, Reaction]:
-    """Reactions by their names.
+    """Return the reactions by their names; raise `InvalidInput` if two handlers have the same name.
 
     Raises:
         InvalidInput: two handlers have one name.

@@ -125,7 +125,7 @@ def _holding(store: OpenedStore) -> set[str]:
 
 
 def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Where the export of each source is, and those that follow it."""
+    """Return the places of each source's exports, in order; raise `InvalidInput` for a malformed one."""
     places: dict[str, list[str]] = {}
     for export in exports:
         name, equals, place = export.partition("=")

@@ -69,7 +69,7 @@ def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: b
 
 
 def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tuple[Pruned, int]:
-    """Go on until all items are deleted, a bounded part at a time; how many there were."""
+    """Delete part by part until all items are deleted; return the last outcome and the number of items."""
     page = first or again()
     count = page.deleted
     while not page.done:

@@ -121,7 +121,7 @@ class _FoundGroups:
 
 
 def _groups(store: OpenedStore, states: Mapping[str, IndexerState]) -> _FoundGroups:
-    """Find consumer groups with few requests, and say why there may be others."""
+    """Return summaries of the groups that few requests find, and the reason why there may be others."""
     try:
         names, complete = some_groups_of(store.feed.driver, store.feed.table)
     except Refused as error:
@@ -230,10 +230,10 @@ def create(
     protect: bool,
     recover: bool,
 ) -> None:
-    """Create the named tables that do not exist.
+    """Create the named tables that do not exist, and complete the others.
 
-    Keys, indexes, streams and expiry are as in a deployed stack. Name tables before the command, as
-    --streams-table and --index-table.
+    Keys, indexes, streams and expiry are as in a deployed stack. A table that exists gets its expiry, and with
+    --recover point-in-time recovery. Name tables before the command, as --streams-table and --index-table.
     """
     choice: Choice = context.find_root().meta[Choice.__name__]
     names = {kind: choice.settings.value(setting) for setting, kind in TABLES.values()}

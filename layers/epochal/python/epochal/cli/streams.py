@@ -99,7 +99,7 @@ def _warn_if_pruned(
     limit: int | None,
     backward: bool,
 ) -> Iterator[Recorded]:
-    """The same events, with a warning where the stream's beginning is gone."""
+    """Yield the given events unchanged; print a warning if the beginning of the stream is gone."""
     count, lowest = 0, version
     for event in events:
         count, lowest = count + 1, min(lowest, event.index)

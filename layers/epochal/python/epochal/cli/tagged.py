@@ -55,7 +55,7 @@ on_tagged = given(lambda store: _with_tags(store).tagged)
 
 
 def one_event(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that appends `--tag`, `--id` and `--meta`, of a single event, and `--events`."""
+    """Add the options `--tag`, `--id`, `--meta` and `--events` to a command that appends; return it."""
     for option in (
         click.option(
             "--events",
@@ -80,7 +80,7 @@ def one_event(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def conditional(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that appends `--fail-if`, `--after` and `--key`."""
+    """Add the options `--fail-if`, `--after` and `--key` to a command that appends; return it."""
     fail_if = "Append only if no event with tags matches this query, in the form of the HTTP API."
     for option in (
         click.option(
@@ -231,7 +231,7 @@ class _Read:
     position: Position | None = field(default=None, init=False)
 
     def events(self) -> Iterator[Recorded]:
-        """Yield the matching events, page by page, up to the limit."""
+        """Yield the matching events, page by page, up to the limit; keep the position of the last page."""
         next_page: Callable[..., TaggedPage | BackwardPage] = (
             self.store.page_back if self.backward else self.store.page
         )
@@ -432,7 +432,7 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
 
 
 def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator[ImportedEvent]:
-    """Yield the event of each line, without empty lines and events that are in streams.
+    """Yield the events of the lines; skip empty lines and, with a warning, events that are in streams.
 
     Those come with their streams.
     """

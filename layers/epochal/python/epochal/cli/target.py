@@ -112,7 +112,7 @@ class OpenedStore:
 
 
 def pass_store(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass the store to a command, opened when the command runs: `--help` and mistakes need none."""
+    """Wrap a command so that it gets the store, opened when it runs: `--help` and mistakes need none."""
 
     @click.pass_obj
     @wraps(command)
@@ -192,7 +192,7 @@ def open_store(choice: Choice) -> OpenedStore:
 
 
 def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
-    """How worker processes open the store, and how many there are to be.
+    """Return how worker processes open the store, None if they cannot, and how many there should be.
 
     A store that a program has opened itself is in that process alone, so it has one worker.
     """
@@ -235,7 +235,7 @@ def _size(dynamodb: Any, name: str) -> TableSize:
 
 
 def describe_table(dynamodb: Any, name: str) -> Mapping[str, Any]:
-    """Return the description of a table by DynamoDB.
+    """Return DynamoDB's description of a table; raise `MissingTable` if it does not exist.
 
     Raises:
         MissingTable: it does not exist there.

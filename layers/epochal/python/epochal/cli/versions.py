@@ -46,6 +46,7 @@ def versions(store: OpenedStore, *, category: str) -> None:
 
 
 def _version(event: FeedEvent | None) -> str:
+    """Return the version in an event's data, 1 if it has none; `UNTOLD` if its data cannot be read."""
     if event is None or isinstance(event.data, Claim):
         return UNTOLD
     try:

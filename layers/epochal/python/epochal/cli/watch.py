@@ -114,7 +114,7 @@ def _lag(figures: GroupFigures) -> str:
 
 
 def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
-    """Read tails and checkpoints again and again; yield each look, with how long groups have been behind.
+    """Yield looks at tails and checkpoints, for `seconds` or endlessly, with how long groups were behind.
 
     This time counts from the last look that found the group not behind.
     """
