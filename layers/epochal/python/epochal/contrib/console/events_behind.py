@@ -40,7 +40,7 @@ class EventsBehind:
 def events_behind(
     services: Services, groups: Groups, partitions: Iterable[PartitionStanding]
 ) -> dict[tuple[str, int], EventsBehind]:
-    """Count the events that each group has yet to handle, by pairs of group and partition."""
+    """Return how many events each group has yet to handle, by pairs of group and partition."""
     return {
         (group.group, partition.partition): EventsBehind(count=0)
         if group.behind == 0
@@ -51,7 +51,7 @@ def events_behind(
 
 
 def in_all_partitions(behind: Mapping[tuple[str, int], EventsBehind], group: str) -> EventsBehind:
-    """Return how many events a group is behind in all its partitions."""
+    """Return how many events a group is behind in all partitions; unknown if it is so in one of them."""
     of_group = [events for (name, _), events in behind.items() if name == group]
     counts = [events.count for events in of_group]
     return EventsBehind(
@@ -61,7 +61,7 @@ def in_all_partitions(behind: Mapping[tuple[str, int], EventsBehind], group: str
 
 
 def _counted(services: Services, groups: Groups, group: str, partition: int) -> EventsBehind:
-    """Count the events that a group is behind in a partition, or return what was counted within the last minute."""
+    """Return how many events a group is behind in a partition, as counted within the last minute."""
     nothing: dict[tuple[str, int], GroupFigures] = {}
     count = partial(figures_of, groups, [group])
     figures = services.once_a_minute(f"events behind {group}", count, nothing).get((group, partition))

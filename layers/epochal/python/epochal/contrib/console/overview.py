@@ -106,7 +106,7 @@ def _health(deployment: Deployment, source: Source, recorded: int | None) -> Hea
 
 
 def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
-    """Compare the first heads of a source with the index: count them, and list those it lacks.
+    """Return the number of a source's first heads, and those late in the index; None without a source.
 
     The index may lack the last events of a head, or not have them yet. None where no source is named.
 
@@ -223,7 +223,7 @@ def _latest(deployment: Deployment, partitions: Iterable[PartitionStanding]) -> 
 
 
 def _late(deployment: Deployment, standing: PartitionStanding) -> float | None:
-    """Return the seconds from the append of the newest entry's first event until it was indexed; None if unknown.
+    """Return the seconds that the newest append took until it was indexed; None if unknown.
 
     They are unknown where there is no event, or it has been removed. In layouts that do not store when an append was
     made, the time of the event counts, and they are unknown where it is of its own, as that of imported events:

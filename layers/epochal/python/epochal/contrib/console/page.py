@@ -114,7 +114,7 @@ class Services:
         return states, clock(self._kept["indexer"][0] / 1e9) if self.indexer is not None else ""
 
     def once_a_minute(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
-        """Return a service's answer, cached for `KEPT`; `otherwise` without a service or permission.
+        """Return a service's answer, cached for a minute; `otherwise` without a service or permission.
 
         Whoever may read a table need not be allowed to describe it.
         """
@@ -142,7 +142,7 @@ DIGITS: Final = 20
 
 
 def body(data: bytes | str | Claim) -> str:
-    """Format a body for people: JSON on several lines, other text as it is, cut at `LONGEST`."""
+    """Return a body for people: its place in the bucket, indented JSON or text, cut at `LONGEST`."""
     if isinstance(data, Claim):
         return f"in the bucket: {data.key}, {data.size:,} bytes"
     text = data if isinstance(data, str) else data.decode("utf-8", "backslashreplace")
@@ -163,7 +163,7 @@ def moment(seconds: float) -> str:
 
 
 def ago(seconds: float | None) -> str:
-    """Format a duration in seconds, in the largest unit of which it has at least two."""
+    """Format a duration in the largest unit of which it has at least two; empty for None."""
     if seconds is None:
         return ""
     for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
@@ -294,7 +294,7 @@ def written_key(key: Key) -> str:
 
 
 def read_key(text: str) -> Key:
-    """Decode the key of an item from an address.
+    """Return an item's key, decoded from an argument of a URL; raise `InvalidInput` if it is none.
 
     Whether the table has such keys is left to DynamoDB.
 

@@ -78,7 +78,7 @@ def problems_of(
 
 
 def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iterator[KnownProblem]:
-    """Yield the layouts whose events do not come to the feed, or come late."""
+    """Yield a problem for each layout whose events do not come to the feed, and one if they come late."""
     for layout, state in indexer.items():
         if state.failure or state.missing:
             yield KnownProblem(
@@ -99,7 +99,7 @@ def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iter
 
 
 def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]) -> Iterator[KnownProblem]:
-    """Yield the layouts of which the indexer has set records aside."""
+    """Yield a problem for each layout of which the indexer has set records aside."""
     for layout, (notes, waiting) in aside.items():
         if notes and (waiting is None or waiting):
             count = "Many records" if waiting is None else quantity(len(waiting), "record")
@@ -114,7 +114,7 @@ def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]
 
 
 def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProblem]:
-    """Yield why a group handles nothing, or not everything."""
+    """Yield each problem because of which a group handles nothing, or not everything."""
     if failure := latest_failure(run for group in standings for run in group.blocked):
         yield KnownProblem(
             text=f"{name} makes no progress: {failure.words}",
@@ -152,7 +152,7 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProble
 
 
 def _of_lag(name: str, standings: list[GroupStanding], oldest: float | None) -> Iterator[KnownProblem]:
-    """Yield a group that is late though nothing else is known to stop it."""
+    """Yield a problem if a group is late though nothing else is known to stop it."""
     stopped = any(group.blocked or group.paused or group.behind is None for group in standings)
     if oldest is not None and oldest > LATE_SECONDS and not stopped:
         yield KnownProblem(

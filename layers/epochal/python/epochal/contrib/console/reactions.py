@@ -149,7 +149,7 @@ def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
 
 
 def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled:
-    """Replay a parked stream with a reaction of this machine, or else by its deployed function.
+    """Replay a parked stream by a reaction here, or else by its deployed function; return the result.
 
     Raises:
         InvalidInput: there is neither.
@@ -295,7 +295,7 @@ def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, 
 
 
 def _plots(services: Services, behind: Mapping[tuple[str, int], EventsBehind], now: float) -> list[Plot]:
-    """Record how many events each group is behind now; plot the groups with more than one record."""
+    """Record how many events each group is behind; return plots of groups with more than one record."""
     totals = Counter[str]()
     for (name, _), events in behind.items():
         totals[name] += events.count or 0

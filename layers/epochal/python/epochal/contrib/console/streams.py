@@ -161,7 +161,7 @@ def show_conversation(deployment: Deployment, arguments: Mapping[str, str]) -> d
 
 
 def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
-    """Yield the event named as `Stream@index` with its neighbours, then each of its causes likewise.
+    """Yield the event `Stream@index` with its neighbours, and the same for its causes, one by one.
 
     A cause is followed where it is named by its place.
     """

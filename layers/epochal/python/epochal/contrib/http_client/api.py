@@ -143,7 +143,7 @@ class ApiClient:
     def settled(
         self, request: HttpRequest, *, signed: bool, writes: bool = False, repeatable: bool = True
     ) -> HttpAnswer:
-        """Send a request, to the API or to its bucket, until an answer settles it.
+        """Send a request until an answer settles it; return that answer, or raise `Unavailable`.
 
         Args:
             signed: whether the request is one to the API, which answers in JSON and wants to know the caller.
@@ -173,7 +173,7 @@ class ApiClient:
                 raise Unavailable(cause, maybe_applied=maybe) from failure
 
     def pause(self, tries: int, begun: float, asked: float = 0.0) -> bool:
-        """Wait before a further attempt; return False at once where there may be none.
+        """Wait before a further attempt and return True; return False at once if there may be none.
 
         Args:
             tries: number of attempts so far.

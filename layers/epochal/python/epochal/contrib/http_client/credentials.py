@@ -23,7 +23,9 @@ _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
 def sigv4(*, region: str | None = None, service: str | None = None) -> Auth:
-    """Return a function that signs requests with the credentials of the usual AWS chain (Signature Version 4).
+    """Return a function that signs requests with the credentials of the usual AWS chain.
+
+    The signatures are of Signature Version 4.
 
     Args:
         region: region of the API. None takes it from an address of AWS, else from the chain.
@@ -36,7 +38,7 @@ def sigv4(*, region: str | None = None, service: str | None = None) -> Auth:
 
 
 def bearer(token: str | Callable[[], str]) -> Auth:
-    """Return a function that adds a bearer token to requests, for an API whose deployment has a token issuer.
+    """Return a function that adds a bearer token to requests, for an API that has a token issuer.
 
     Args:
         token: the token, or a function that returns a valid one. It is called for each request, so it should keep the
@@ -66,7 +68,7 @@ class _Signatures:
     _keys: Renewed | None = field(default=None, init=False, repr=False)
 
     def __call__(self, request: HttpRequest) -> Mapping[str, str]:
-        """Return the headers of a request with its signature."""
+        """Return the headers that sign a request; raise `Misconfigured` if no region or credentials are known."""
         if self._keys is None:
             self._keys = Renewed(credentials())
         url = urlsplit(request.url)

@@ -196,7 +196,7 @@ class HttpDeciders(Generic[C, S, E]):
         raise Contended(stream, self.attempts)
 
     def query(self, stream: str, projection: Callable[[S], R]) -> R:
-        """Return a view of the stream's latest state; raise what loading in `handle` does.
+        """Return `projection` of the stream's latest state; raise what loading in `handle` does.
 
         Args:
             stream: name of the stream.

@@ -49,7 +49,7 @@ class Omitted:
 
 
 def recorded_event(api: ApiClient, shown: Mapping[str, Any]) -> Recorded | Omitted:
-    """Return an event of an answer, with bodies from the bucket fetched."""
+    """Return an event of an answer, bodies fetched from the bucket; `Omitted` if it came without them."""
     position = shown.get("position")
     omitted = shown.get("omitted", False)
     event = Recorded(
@@ -93,7 +93,7 @@ def _body(api: ApiClient, shown: Mapping[str, Any], name: str) -> bytes:
 
 
 def _fetched(api: ApiClient, link: Mapping[str, Any]) -> bytes:
-    """Fetch a body from the bucket.
+    """Return a body from the bucket, decoded; raise if it is gone, refused or has another hash.
 
     Raises:
         MissingBody: the object is gone.

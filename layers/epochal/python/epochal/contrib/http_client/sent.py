@@ -101,7 +101,7 @@ def _body_member(name: str, body: Body) -> dict[str, Any]:
 def with_uploads(
     api: ApiClient, events: Sequence[Event], unfolds: Sequence[Unfold] | None
 ) -> tuple[Sequence[Event], Sequence[Unfold] | None]:
-    """Upload the largest bodies until the rest fits a request; return events and unfolds with claims on them."""
+    """Upload the largest bodies until the rest fits a request; return all with claims in their place."""
     written: list[Event | Unfold] = [*events, *(unfolds or ())]
     sizes = [len(one.data) if isinstance(one.data, bytes) else 0 for one in written]
     total = sum(sizes) + sum(len(one.meta) for one in written if isinstance(one.meta, bytes))

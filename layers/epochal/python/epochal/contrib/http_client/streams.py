@@ -435,7 +435,7 @@ class HttpStreams:
         return islice(self._events(stream, page, start, wanted, page_size), limit)
 
     def prune(self, stream: str, before: int) -> Pruned | None:
-        """Delete the events below index `before` permanently; None if there is no such stream.
+        """Delete the events below index `before` permanently; return the progress, or None without a stream.
 
         Where the deployment has an archive, they are copied to it first.
 
@@ -448,9 +448,10 @@ class HttpStreams:
         return None if reply.problem == _MISSING else _pruned(reply)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Prune all of a stream and leave a tombstone, so that its name takes no more events.
+        """Delete all of a stream, and leave a tombstone unless `leave_open`; return the progress.
 
-        The request is not repeated where its answer was lost, since it carries no key.
+        The name of a stream with a tombstone takes no more events. The request is not repeated where its answer was
+        lost, since it carries no key.
 
         Args:
             stream: name of the stream.
@@ -536,7 +537,7 @@ class HttpStreams:
     def _from(
         self, stream: str, since: int, carried: Sequence[Recorded], version: int, low_water: int
     ) -> list[Recorded]:
-        """Return the events from `since` on of a state, of which its head has carried the last."""
+        """Return a stream's events from `since` on: earlier ones, which are read, then those in `carried`."""
         if since > version:
             raise InvalidInput("since", f"is beyond the end of {stream}, at version {version}")
         if since < low_water:
@@ -595,7 +596,7 @@ def _path(stream: str) -> str:
 
 
 def key_of(key: str | None) -> str:
-    """Return the caller's idempotency key, or a new one."""
+    """Return the given idempotency key if it is well-formed, or a new one for None."""
     if key is None:
         return new_key()
     check_key(key)
@@ -610,7 +611,7 @@ def _time(moment: datetime | str | None, name: str) -> str | None:
 
 
 def _pruned(reply: Reply) -> Pruned:
-    """Return the progress of a prune or deletion."""
+    """Return the progress of a prune or deletion that an answer tells, or raise the answer's error."""
     if reply.status != _OK:
         raise reply.error
     document = reply.document

@@ -105,7 +105,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _stacks(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield each stack's artifact with the folder of its assembly, those of stages included.
+    """Yield each stack's artifact with the folder of its assembly, also for stacks in stages.
 
     A stage of the application has an assembly of its own.
     """

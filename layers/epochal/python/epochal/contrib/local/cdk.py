@@ -64,7 +64,7 @@ def synthesise(
     context: Mapping[str, str] | None = None,
     tell: Tell = str,
 ) -> Assembly:
-    """Run `cdk synth` on a project, and return the assembly.
+    """Run `cdk synth` on a project, unless `app` is a folder with an assembly; return the assembly.
 
     Args:
         places: the project.

@@ -134,7 +134,7 @@ def deploy(
     context: Mapping[str, str] | None = None,
     tell: Tell = str,
 ) -> LocalDeployment:
-    """Deploy every stack of a project to `server`, or update the stacks that are there.
+    """Deploy or update every stack of a project on `server`, and return the deployment.
 
     Takes ten seconds or more.
 
@@ -358,7 +358,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _is_last(users: int) -> bool:
-    """Whether no other process holds a lock of the users' file, by its descriptor."""
+    """Return whether no other process locks the file of the descriptor `users`; if so, lock it."""
     import fcntl  # noqa: PLC0415  likewise
 
     try:

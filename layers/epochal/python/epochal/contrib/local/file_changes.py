@@ -31,8 +31,6 @@ def changes(root: Path, *, sleep: Callable[[float], object] = time.sleep) -> Ite
     The first names are of files that changed since this call. Names are relative to `root`. Files that change while the
     caller handles a yield come with the next one.
 
-    What changes while the caller does something about it comes next.
-
     Raises:
         TooManyFiles: the folder has too many files for a project.
     """

@@ -46,7 +46,7 @@ class _Module:
 
 
 def _import_for_ministack(name: str, package: str | None = None) -> ModuleType | _Module:
-    """Return a placeholder for the handler's module, and put the function's code first on the path.
+    """Import and return a module; for the handler's, a placeholder, and put its code first on the path.
 
     Imports of other modules are ordinary ones.
     """

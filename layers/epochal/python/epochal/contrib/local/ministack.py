@@ -132,7 +132,7 @@ def require(places: Places) -> Server:
 
 
 def start(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
-    """Start an embedded AWS that ends with this process, beside any other.
+    """Start an embedded AWS beside any other, ending with this process; return it once it is ready.
 
     It listens on a free port unless one is given.
     """
@@ -155,7 +155,10 @@ def endpoint(server: Server, environment: Environment = HERE) -> Endpoint:
 
 
 def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, str] | None = None) -> Server:
-    """Start ministack as a server on a port; `saving` are its variables for persistence.
+    """Start ministack as a server on `port`, and return it without waiting until it is ready.
+
+    Args:
+        saving: variables that make the server save its state; None if it is not to be saved.
 
     Raises:
         ProgramMissing: ministack is not installed.
@@ -310,7 +313,7 @@ def stop(places: Places, server: Server) -> None:
 
 
 def take_up(places: Places, kept: Kept, server: Server) -> None:
-    """Check that a started server has loaded all of the kept state.
+    """Note that a server has loaded the kept state and a repair is due; raise if it has not loaded all.
 
     From now on only the next `stop` of the server keeps the state, and a repair of the index is due.
 

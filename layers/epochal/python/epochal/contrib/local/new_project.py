@@ -79,7 +79,7 @@ def new(name: str, kind: str) -> None:
 
 
 def _write(templates: Path, folder: Path, name: str, library: Requirement) -> Iterator[Path]:
-    """Write the files of a project from their templates, and the library's wheel if it needs that; yield each path."""
+    """Write a project's files from templates, and the library's wheel if needed; yield each path."""
     words = {"name": name, "requirement": library.line}
     for template in sorted(templates.rglob(f"*{SUFFIX}")):
         parts = template.relative_to(templates).with_suffix("").parts

@@ -110,7 +110,7 @@ def start(
     directory: Path,
     environment: Mapping[str, str] | None = None,
 ) -> Server:
-    """Start a command as a server, which is to listen on `port`, and return the server.
+    """Start a server in an emptied directory, and return it without waiting until it listens on `port`.
 
     The command runs in `directory`, which is emptied first, with the variables of `environment`, or else those of this
     process.
@@ -153,7 +153,7 @@ def _handed_down() -> list[int]:
 
 
 def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: float, tell: Tell = str) -> None:
-    """Wait until `ready()` returns True; stop the server if it ends or takes over `seconds`.
+    """Wait until `ready()` is true; stop the server and raise if it ends or takes over `seconds`.
 
     Raises:
         ServerFailed: the server was not ready in time, or ended; carries the end of its log.
@@ -176,7 +176,7 @@ def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: floa
 
 
 def answers(url: str, *, seconds: float = 1.0) -> bool:
-    """Whether anything responds over HTTP at `url` within `seconds`, whatever its status."""
+    """Return whether anything responds over HTTP at `url` within `seconds`, whatever its status."""
     try:
         with urllib.request.urlopen(url, timeout=seconds):
             return True
@@ -244,7 +244,7 @@ def _signal_group(server: Server, number: signal.Signals) -> None:
 
 
 def _group_lives(server: Server) -> bool:
-    """Whether any process of the server's process group still exists."""
+    """Return whether any process of the server's process group still exists."""
     try:
         os.killpg(server.pid, 0)
     except PermissionError:  # macOS says so of zombies

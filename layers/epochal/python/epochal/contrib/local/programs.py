@@ -68,7 +68,7 @@ def noted(path: Path) -> Any:
 
 
 def here(start: Path | None = None) -> Places:
-    """Find the project around `start`, or else the checkout that this library is part of.
+    """Return the project around `start`, or else the checkout that this library is part of.
 
     `start` is the working directory unless given.
 

@@ -227,7 +227,7 @@ def _resources(
 
 
 def _does(settings: Settings, function: str, kind: str) -> set[str] | None:
-    """Return the DynamoDB actions that a function performs on a table; None where it is unknown.
+    """Return the DynamoDB actions that a function's code does on a table, as declared; None if unknown.
 
     Args:
         settings: the settings of the stage.
@@ -253,7 +253,7 @@ def _does(settings: Settings, function: str, kind: str) -> set[str] | None:
 
 
 def _alike(function: str, layout: str) -> Sequence[str]:
-    """Return the kinds of functions whose access to a layout makes up that of `function`.
+    """Return the kinds of functions whose accesses to a layout make up the access of this kind.
 
     A function of a process is a reaction that appends to streams.
     """
@@ -313,7 +313,7 @@ def alarms(proof: ProofRun) -> str:
     count = len(silent)
 
     def all_is_well() -> bool:
-        """Whether all alarms are OK and have data; alarms whose metric has come leave `silent`."""
+        """Return whether all alarms are OK and have data; remove alarms with data from `silent`."""
         now = time.time()
         proof.used["metrics"] += len(silent)
         sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []
@@ -338,7 +338,7 @@ def alarms(proof: ProofRun) -> str:
 
 
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Describe the alarms of these names, in batches of `ALARMS_AT_ONCE`; missing ones are left out."""
+    """Return the descriptions of the named alarms, read in batches; missing alarms are left out."""
     described = list[Mapping[str, Any]]()
     for start in range(0, len(names), ALARMS_AT_ONCE):
         with translate_errors("DescribeAlarms"):
@@ -514,7 +514,7 @@ def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: 
         return None
 
     def base(method: str, path: str) -> str:
-        """Return the base URL for a method and path: the gateway's, or that of the serving function."""
+        """Return the gateway's base URL; without a gateway, that of the function that serves the request."""
         if gateway:
             return gateway.rstrip("/")
         place = path.partition("?")[0]

@@ -75,7 +75,7 @@ class DeployedFunction:
 
 
 def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
-    """Find the stacks of a stage by the name of its index table, and the stacks named in `also`.
+    """Return the stacks of the stage with this index table, and those in `also`; empty if none has it.
 
     Empty where no stack has the table among its outputs.
     """
@@ -95,7 +95,7 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
 def stacks_with_functions(
     cloudformation: Any, lambda_: Any, index_table: str, known: Sequence[DeployedStack]
 ) -> Iterator[DeployedStack]:
-    """Yield the stacks, other than those that are known, with functions whose environment names an index table."""
+    """Yield stacks, except those in `known`, with functions whose environment names this index table."""
     missing = _functions_on(lambda_, index_table).difference(*(stack.physical.values() for stack in known))
     names = {stack.name for stack in known}
     for name, described in _described(cloudformation).items() if missing else ():
@@ -114,7 +114,7 @@ def _described(cloudformation: Any) -> dict[str, Mapping[str, Any]]:
 
 
 def _functions_on(lambda_: Any, index_table: str) -> set[str]:
-    """Return the names of all functions of the account whose environment names an index table."""
+    """Return the names of all functions of the account whose environment names this index table."""
     with translate_errors("ListFunctions"):
         pages = lambda_.get_paginator("list_functions").paginate()
         return {

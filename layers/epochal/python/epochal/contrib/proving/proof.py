@@ -96,7 +96,7 @@ class ProofRun:
         return list(itertools.islice(self._numbers, count))
 
     def call(self, method: str, path: str, body: object = None, **more: Any) -> Answer:
-        """Send a request to the API, or an upload to a URL, and count it in `used`.
+        """Send a request to the API, or an upload to a URL; count it in `used`, and return the response.
 
         Raises:
             Unproven: no API is known.

@@ -193,7 +193,7 @@ def _append(
 
 
 def differs(written: Sequence[int], actual: Sequence[int]) -> str:
-    """Say in words how the numbers of events read differ from those written; empty if they do not."""
+    """Return in words how the numbers of events read differ from those written; empty if they do not."""
     if list(written) == list(actual):
         return ""
     lost, strange = set(written) - set(actual), set(actual) - set(written)
@@ -224,7 +224,7 @@ def feed(proof: ProofRun, *, read: Read) -> str:
     began = proof.clock()
 
     def follow() -> bool:
-        """Read the new items of every partition into `found`; True once all written events are there."""
+        """Read new items of all partitions into `seen_events`; return whether all written events are there."""
         partitions = [entry.partition for entry in proof.store.feed.partitions()]
         for partition in partitions:
             start = checkpoints.get(partition, str(proof.starts.get(partition, BEGINNING)))
@@ -246,7 +246,7 @@ def feed(proof: ProofRun, *, read: Read) -> str:
 
 
 def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
-    """Read a partition through the library from a checkpoint: streams, numbers, next checkpoint.
+    """Read a partition to its tail by the library; return the proof's events and the next checkpoint.
 
     The credentials are the caller's own.
     """
@@ -261,7 +261,7 @@ def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[t
 
 
 def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
-    """Read a partition over HTTP from a checkpoint: streams, numbers and the next checkpoint.
+    """Read a partition to its tail over HTTP; return the proof's events and the next checkpoint.
 
     The function `feed` serves the requests.
 
@@ -478,7 +478,7 @@ def timers(proof: ProofRun) -> str:
 
 
 def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
-    """Whether EventBridge Scheduler has a schedule of this name in the group."""
+    """Return whether EventBridge Scheduler has a schedule of this name in the group."""
     try:
         with translate_errors("GetSchedule"):
             proof.client("scheduler").get_schedule(Name=name, GroupName=group)

@@ -32,7 +32,7 @@ CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUT
 
 @trial("a setting is changed by an update of its stack and changed back, and appends go on meanwhile", 0.001)
 def changed_setting(proof: ProofRun) -> str:
-    """Change the log level of a function by an update of its stack, change it back, and append all the while.
+    """Change a function's log level by updating its stack, and change it back, appending meanwhile.
 
     Raises:
         Broken: an update fails, the function does not get the setting, or an append is lost.
@@ -71,7 +71,7 @@ def changed_setting(proof: ProofRun) -> str:
 
 
 def _updatable(proof: ProofRun) -> tuple[DeployedFunction, dict[str, Any]]:
-    """Return a function, the indexer if possible, and the template of its stack, which fits into a request.
+    """Return a function, preferably the indexer, and the template of its stack, which fits a request.
 
     Raises:
         Unproven: no function is known, or the templates of all are too large.
@@ -140,7 +140,7 @@ def _update(
 
 
 def _settled(proof: ProofRun, function: DeployedFunction, meanwhile: Callable[[], None]) -> str:
-    """Wait until CloudFormation has done with a function's stack, and return the stack's status.
+    """Wait, calling `meanwhile`, until no update of a function's stack runs; return the stack's status.
 
     Args:
         meanwhile: function that is called at every look at the stack.
@@ -148,7 +148,7 @@ def _settled(proof: ProofRun, function: DeployedFunction, meanwhile: Callable[[]
     cloudformation, status = proof.client("cloudformation"), [""]
 
     def ended() -> bool:
-        """Whether no update is in progress."""
+        """Call `meanwhile`, and return whether no update is in progress."""
         meanwhile()
         with translate_errors("DescribeStacks"):
             (described,) = cloudformation.describe_stacks(StackName=function.stack.name)["Stacks"]

@@ -88,7 +88,7 @@ class StreamWriter:
         return NO_STREAM if state is None else state.token
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append an event for each number, at the version `at` if there is one.
+        """Append an event for each number, at the version `at` if given; return the outcome.
 
         Raises:
             Broken: the outcome is undetermined.
@@ -128,7 +128,7 @@ class TaggedWriter:
         return self.store.read(self._query()).position
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append a tagged event for each number; with a position `at`, only if no event came after it."""
+        """Append a tagged event per number, with `at` only if none came after it; return the outcome."""
         events = [
             Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
@@ -201,7 +201,7 @@ class NamedOverHttp:
             start = f"?from={answer.json['next']}"
 
     def remove(self) -> str:
-        """Delete the stream in as many requests as it takes, and return in words what is left of it."""
+        """Delete the stream, unless it cannot be deleted, and return in words what is left of it."""
         if self.deletion is None:
             return kept(self.stream)
         while True:
@@ -252,7 +252,7 @@ class TaggedOverHttp:
         return [page["position"] for page in self._pages()][-1]
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Post a tagged event for each number; with a position `at`, only if no event came after it."""
+        """Post a tagged event per number, with `at` only if none came after it; return the outcome."""
         events = [
             {"type": KIND, "data": {"n": number}, "tags": [self.stream]}
             | ({"id": _event_id(key, number)} if key else {})
