@@ -28,7 +28,7 @@ _CALVING: Final = Fixed(max_bytes=200 * 1024, mode="two-step")
 
 
 def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
-    """Copy a stream's events below an index to its archive; return the version that the archive reaches.
+    """Copy a stream's events below `before` to its archive; return the version that the archive reaches.
 
     Events that the archive has already are not copied.
 

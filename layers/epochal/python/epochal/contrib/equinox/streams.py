@@ -117,7 +117,7 @@ class Tips:
 
 
 def _in_wire_form(batch: streams.Batch) -> WireBatch:
-    """Encode a batch of events and unfolds as it is written to a Tip."""
+    """Encode a batch of events and unfolds in the form in which a Tip holds them."""
     return batch_of(
         batch.stream,
         batch.events,

@@ -40,7 +40,7 @@ def javascript(aggregate: AggregateId) -> int:
 
 
 def hash_of(given: str | Hash, field: str = "keys") -> Hash:
-    """Return the hash function of a library's name; a function is returned as it is.
+    """Return the hash function of the given library, or the given function; raise for other names.
 
     Raises:
         InvalidInput: there is no hash for that name; the error names `field`.

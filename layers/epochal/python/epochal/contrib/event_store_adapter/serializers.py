@@ -184,7 +184,7 @@ JAVASCRIPT: Final = Serializer(name="javascript", events=_WRAPPED, snapshots=_WR
 
 
 def serializer_of(given: str | Serializer, field: str = "serializer") -> Serializer:
-    """Return the serializer of that name; a `Serializer` is returned as it is.
+    """Return the serializer of the given name, or the given `Serializer` unchanged.
 
     Raises:
         InvalidInput: there is no serializer of that name; the error names `field`.

@@ -254,7 +254,7 @@ class AggregateStore:
         return None if earlier is None else replace(earlier, replayed=True)
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
-        """Append one event under a lock, and leave the snapshot as it is.
+        """Append one event under a lock, without a new snapshot; raise on a conflict.
 
         Args:
             aggregate: id of the aggregate.
@@ -266,7 +266,7 @@ class AggregateStore:
     def persist_event_and_snapshot(
         self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
     ) -> AggregateAppended:
-        """Append one event with the snapshot that it leads to.
+        """Append one event with the snapshot that it leads to; raise on a conflict.
 
         Without a lock, it is the aggregate's first event.
 

@@ -233,7 +233,7 @@ class Tools:
         limit: Limit = 20,
         body_chars: Chars = BODY,
     ) -> dict[str, Any]:
-        """Read events of one stream, oldest first."""
+        """Read events of one stream, oldest first, or newest first if `backward`."""
         page = self._streams.page(
             stream, start=start, limit=limit, direction="backward" if backward else "forward"
         )

@@ -147,7 +147,7 @@ class Inbox:
 
 
 def _was_emptied(streams: Streams, stream: str, error: EventsPruned) -> bool:
-    """Return whether an instance's stream was deleted and left open: its state is gone with its events.
+    """Return whether an instance's stream was deleted and left open, so that its state is gone.
 
     Pruning alone leaves the state, so an instance that lacks it was deleted, whatever was appended to it since.
     """

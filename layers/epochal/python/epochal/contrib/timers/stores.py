@@ -104,7 +104,7 @@ def pending_in(
 
 
 def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> PendingTimers:
-    """Return the pending timers under some tags: an earlier answer, updated by the events read since.
+    """Return the pending timers of an earlier read under tags, updated by the events read since.
 
     Args:
         seen: the earlier answer.
@@ -287,7 +287,7 @@ def _lost(name: str, seen: PendingTimers, scope: str | tuple[str, ...]) -> bool:
 
 
 def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
-    """Return the timer of this name among some timers; None if there is none.
+    """Return the timer of the given name among `timers`; None if there is none.
 
     Raises:
         InvalidInput: a timer cannot have such a name.

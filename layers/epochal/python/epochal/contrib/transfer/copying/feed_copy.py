@@ -66,7 +66,7 @@ class FeedCopier:
     _reached: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def copy(self, *, again: bool = False) -> Iterator[StreamCopy]:
-        """Copy all streams from the saved checkpoint on, and yield the result of each stream.
+        """Copy all streams from the saved checkpoint on, or the start if `again`; yield each stream's result.
 
         Streams that an earlier run could not copy are tried again first.
 

@@ -176,7 +176,7 @@ def import_(
 
 
 def _open_codec(target: str) -> EventCodec[Any]:
-    """Load the codec that `module:name` names, and check that it does not seal.
+    """Load the codec that `module:name` names; raise `InvalidInput` if it seals.
 
     An import stores bodies as they are, in plain text. It cannot seal them, since each sealing of a body gives other
     bytes, and a second run would not recognise its events.
@@ -435,7 +435,7 @@ def _other_store(stack: str) -> OpenedStore:
 
 
 def _having(deployment: Deployment, layout: str) -> Deployment:
-    """Return a deployment, after checking that it has the table of a layout.
+    """Return the given deployment; raise `InvalidInput` unless it names the table of a layout.
 
     Raises:
         TableUnnamed: the deployment has no table for the layout.

@@ -93,7 +93,7 @@ class HistorySource:
 
 
 def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most: int) -> Iterator[Row]:
-    """Yield rows, after checking that the first ones have the columns of a mapping.
+    """Yield rows, but first raise `InvalidInput` if all of the first ones lack a column of a mapping.
 
     Some rows may lack a column, but one that no row has is misspelt.
 
@@ -118,7 +118,7 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
 
 
 def files_of(place: str) -> list[str]:
-    """Return the path of a file in a list, or those of a folder's files by name, without hidden ones.
+    """Return a list of the file at `place`, or of a folder's files by name, without hidden ones.
 
     Raises:
         InvalidInput: the folder has no files, or has folders in it.
