@@ -131,6 +131,22 @@ def test_a_condition_waits_for_appends_under_its_tag_and_meets_what_they_have_st
     world.streams.append("Student-9", [enrolled()], fail_if=of(COURSE), after=conflicts[0].position)
 
 
+def test_appends_whose_condition_alone_has_a_tag_wait_for_those_whose_events_have_it(world: World) -> None:
+    closed = of(COURSE, types=("Closed",))
+
+    def work(number: int) -> None:
+        for _ in range(EACH):
+            if number % 2:
+                world.tagged.append([enrolled()])
+            else:
+                world.streams.append(f"Student-{number}", [enrolled(f"student:{number}")], fail_if=closed)
+
+    at_once(work)
+
+    assert world.count() == WRITERS // 2 * EACH
+    assert not world.refusals
+
+
 def test_what_was_handed_on_is_compared_with_the_condition_although_nothing_is_refused(world: World) -> None:
     """The tag has grown by events that match since its position, and by others since."""
     seen = world.tagged.read(of(COURSE, types=("Closed",)))
