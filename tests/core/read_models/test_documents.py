@@ -158,6 +158,24 @@ def test_a_place_that_a_reply_lacks_beside_the_document_is_looked_for() -> None:
     assert (model.get("x"), model.get("y"), model.place("A-1")) == (1, 1, 2)
 
 
+@pytest.mark.parametrize(("size", "kinds"), [(SMALL // 2, {"document"}), (2 * SMALL, {"document", "place"})])
+def test_progress_is_kept_apart_from_a_large_document_that_its_stream_does_not_change(
+    size: int, kinds: set[str]
+) -> None:
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        documents.put("A-1" if event.stream == "B-1" else "last", {"type": event.type, "pad": "p" * size})
+
+    feeds_ = feeds()
+    model = models(feeds_).open("counts", 1)
+    model.apply(delivery("B-1", 0, "b"), fold)
+    for index in range(3):
+        model.apply(delivery("A-1", index, "x"), fold)
+
+    items = [item for item in feeds_.tables.items("read-models") if item["pk"]["S"] == "counts@1#A-1"]
+    assert {item["sk"]["S"] for item in items} == kinds
+    assert (model.place("A-1"), model.get("A-1")["type"]) == (3, "b")
+
+
 def test_a_fold_that_fails_changes_nothing() -> None:
     model = models().open("counts", 1)
 
