@@ -17,6 +17,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.errors import ConflictError, InvalidInput, StreamDeleted
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
+from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Refusal, Reply, Update
 from epochal.store import queueing
 from epochal.store.driver import Driver, Meter
@@ -151,6 +152,40 @@ def test_an_append_in_a_queue_notices_what_another_process_has_appended(world: W
 
     assert len(world.stored()) == WRITERS * EACH + 5
     assert 0 < world.refusals <= 5
+
+
+def test_unfolds_alone_are_written_in_a_queue_although_the_answer_was_lost_and_the_stream_moved(
+    world: World,
+) -> None:
+    """Nobody can tell whether the first try was applied; at any version they may be written again."""
+    writes = 0
+
+    def execute(op: Op) -> Reply:
+        nonlocal writes
+        if not isinstance(op, Put | Update):
+            return world.execute(op)
+        writes += 1
+        if writes == 1:
+            while not any(queue.waiting for queue in [*queueing._QUEUES.values()]):  # noqa: SLF001  it shows nowhere else
+                pause(0.001)
+        elif writes == 2:
+            world.execute(op)
+            world.plain.streams.append(S, [event(b"2")])
+            raise Lost("cut off")
+        return world.execute(op)
+
+    driver = Driver(execute=execute, meter=Meter(), sleep=world.waited.append)
+    streams = replace(world.plain, driver=driver).streams
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(streams.append, S, [event(b"1")])
+        while not writes:
+            pause(0.001)
+        second = pool.submit(streams.append, S, [], unfolds=[Unfold(type="State", data=b"x")])
+        assert (first.result(SOON).version, second.result(SOON).version) == (1, 2)
+    state = world.plain.streams.load(S)
+    assert state is not None
+    assert [unfold.data for unfold in state.unfolds] == [b"x"]
+    assert world.stored() == [b"1", b"2"]
 
 
 def test_an_append_in_a_queue_notices_that_the_stream_was_deleted(world: World) -> None:
