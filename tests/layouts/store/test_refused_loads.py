@@ -190,6 +190,10 @@ def test_no_pause_is_longer_than_the_refusals_are_remembered(time: Time) -> None
     assert len(time.pauses) == 38
 
 
+def test_after_requests_however_slow_no_pause_is_longer_either() -> None:
+    assert max(pause_after(number, 60.0, 1.0) for number in range(1, 10)) == LONGEST_PAUSE
+
+
 def test_an_earlier_state_is_loaded_at_once(time: Time) -> None:
     streams = opened(time)
     refused(streams, 3)
