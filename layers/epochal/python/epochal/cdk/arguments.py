@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def an_instance(class_: type | tuple[type, ...], words: str) -> Rule:
-    """Make a rule that admits instances of a class.
+    """Make a rule that admits instances of the given class or classes.
 
     Args:
         words: the class in words, for errors.
@@ -51,7 +51,7 @@ def an_object_with(attribute: str, words: str) -> Rule:
 
 
 def a_sequence(element_rule: Rule, words: str) -> Rule:
-    """Make a rule that admits sequences, but not text, whose elements obey another rule.
+    """Make a rule that admits sequences, but not text, whose elements obey `element_rule`.
 
     Args:
         words: the elements in words, for errors.

@@ -299,7 +299,7 @@ class EventStore(Store):
         architecture: lambda_.Architecture | None = None,
         **options: Unpack[StoreOptions],
     ) -> None:
-        """Add a store to a stack.
+        """Add a store to a stack: tables, bucket and feed, and unless left out an HTTP API and alarms.
 
         Args:
             scope: the stack, or a construct in it.

@@ -109,7 +109,7 @@ def with_bodies(
 
 
 def show_claim(claim: Claim, link: Link) -> dict[str, Any]:
-    """Show a body in the bucket: its download URL, SHA-256, size and encoding."""
+    """Return the JSON object that shows a body in the bucket: URL, SHA-256, size and encoding."""
     return {
         "url": link(claim, LINK_SECONDS),
         "expiresIn": LINK_SECONDS,

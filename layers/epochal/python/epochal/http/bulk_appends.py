@@ -233,7 +233,7 @@ def _show_result(
 
 
 def _refused(place: int, stream: str, problem: Problem) -> Mapping[str, Any]:
-    """Show the problem of one append of a bulk request as a result object.
+    """Return the result object that shows the problem of one append of a bulk request.
 
     Args:
         place: offset of the append within the request, with which field names are prefixed.

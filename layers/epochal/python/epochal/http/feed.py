@@ -258,7 +258,7 @@ class FeedItems:
 
 
 def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str] | None:
-    """Return the requested categories as a set; None where all are requested.
+    """Return the named categories as a set, None for all; raise `InvalidInput` for an impossible name.
 
     Raises:
         InvalidInput: a name cannot be a category's.

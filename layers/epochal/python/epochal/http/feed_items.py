@@ -63,7 +63,7 @@ FEED_ITEM: Final = Component(
 
 
 def show_without_event(item: FeedItem) -> dict[str, Any]:
-    """Show an item of the feed without its event, and the reason where an event was asked for."""
+    """Return the JSON object of a feed item without its event, and the reason if the event is missing."""
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:
         return {**frame, "omitted": True}

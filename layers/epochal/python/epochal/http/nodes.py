@@ -46,7 +46,7 @@ class Node:
         return self.at or "body"
 
     def members(self, names: Collection[str]) -> dict[str, Node]:
-        """Return the fields of an object as nodes, by name.
+        """Return an object's fields as nodes, by name; raise unless it is an object with fields in `names`.
 
         Raises:
             InvalidInput: the value is no object.
@@ -61,7 +61,7 @@ class Node:
         return {name: Node(value, self.below(name)) for name, value in self.value.items()}
 
     def items(self, most: int, least: int = 0) -> tuple[Node, ...]:
-        """Return the items of an array as nodes.
+        """Return an array's items as nodes; raise if it is no array, or has too few or too many items.
 
         Raises:
             InvalidInput: the value is no array, or has fewer than `least` items.
@@ -76,7 +76,7 @@ class Node:
         return tuple(Node(value, f"{self.at}[{k}]") for k, value in enumerate(self.value))
 
     def text(self, most: int) -> str:
-        """Return the value as text of 1 to `most` bytes of UTF-8.
+        """Return the value as text of 1 to `most` bytes of UTF-8, or raise `InvalidInput`.
 
         Raises:
             InvalidInput: it is anything else.
@@ -91,7 +91,7 @@ class Node:
         return self.value
 
     def whole(self, least: int, most: int) -> int:
-        """Return the value as a whole number from `least` to `most`.
+        """Return the value as a whole number from `least` to `most`, or raise `InvalidInput`.
 
         Raises:
             InvalidInput: it is anything else.
@@ -115,7 +115,7 @@ class Node:
         return self.value
 
     def base64(self) -> bytes:
-        """Return the bytes of a base64 text with padding and without line breaks.
+        """Return the bytes of a base64 text, padded and without line breaks, or raise `InvalidInput`.
 
         Raises:
             InvalidInput: the value is anything else.
@@ -133,7 +133,7 @@ class Node:
 
 
 def utf8(text: str, field: str) -> bytes:
-    """Encode text as UTF-8.
+    """Return text encoded as UTF-8; raise `InvalidInput` if it has a lone surrogate.
 
     Args:
         field: place of the text, for the error.
@@ -153,7 +153,7 @@ def printable(text: str) -> str:
 
 
 def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
-    """Return a required field of an object.
+    """Return the field `name` of an object; raise `InvalidInput` if it is missing.
 
     Args:
         node: the object.
@@ -173,7 +173,7 @@ def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
 
 
 def json_body(node: Node) -> bytes:
-    """Serialize a value as it is stored: compact JSON in UTF-8, with its numbers exact.
+    """Return a value as it is to be stored: compact JSON in UTF-8, with its numbers exact.
 
     Raises:
         InvalidInput: the value holds half of a surrogate pair.

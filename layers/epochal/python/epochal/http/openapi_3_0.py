@@ -71,7 +71,7 @@ def _schema(schema: Schema) -> Schema:
 
 
 def _nullable(schema: Schema, converted: Schema) -> Schema:
-    """Mark a converted schema as nullable where the original admits null.
+    """Return a converted schema, marked as nullable if the original admits null.
 
     Args:
         schema: the original schema.

@@ -56,7 +56,7 @@ EVENT_PAGE: Final = Shown(
 
 
 def show_state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
-    """Show the head of a stream: its token and unfolds, and its last events where they are asked for.
+    """Return the JSON object of a stream's head: token, unfolds and, with `events`, its last events.
 
     Events are opened only where `events` is true: they may be large.
     """
@@ -90,7 +90,7 @@ def _opened_unfold(unopened: UnopenedUnfold, link: Link, largest: int) -> dict[s
 
 
 def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dict[str, Any] | None:
-    """Show one event of a stream's head; None where its data or metadata exceed `largest` bytes.
+    """Return the JSON object of an event of a stream's head; None if a body exceeds `largest` bytes.
 
     Args:
         place: offset of the event within the head.
@@ -100,7 +100,7 @@ def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dic
 
 
 def show_page(stream: str, page: Page, link: Link) -> dict[str, Any]:
-    """Show a page of a stream's events, cut short where the answer is full."""
+    """Return the JSON object of a page of a stream's events, cut short if the answer is full."""
     answer, views, following = AnswerSize(), list[Any](), page.next
     for recorded in page.events:
         if recorded.index in page.omitted:

@@ -60,7 +60,7 @@ class ScanPosition:
 
 
 def read_place(written: str, field: str = "after") -> ScanPosition:
-    """Decode a position that `ScanPosition.text` has encoded.
+    """Return the position that `ScanPosition.text` has encoded; raise `InvalidInput` for other text.
 
     Raises:
         InvalidInput: naming `field`: the text is anything else.

@@ -119,7 +119,7 @@ def show_event(event: Recorded, link: Link) -> dict[str, Any]:
 
 
 def show_single(event: Recorded, link: Link) -> Any:
-    """Show an event as an answer of its own, with its position in the tag that it was found by."""
+    """Return the JSON of an event as a whole answer, with its position in the tag that it was found by."""
     frame = show_without_bodies(event)
     if event.position is not None:
         frame["position"] = write_position(event.position)
@@ -129,7 +129,7 @@ def show_single(event: Recorded, link: Link) -> Any:
 
 
 def show_without_bodies(event: Recorded) -> dict[str, Any]:
-    """Show an event without its bodies."""
+    """Return the JSON object of a tagged event without its bodies."""
     ids = {"causationId": event.causation_id, "correlationId": event.correlation_id, **event.besides}
     return {
         "id": event.id,

@@ -39,7 +39,7 @@ class Storage:
     """
 
     def __init__(self, scope: Construct, *, stage: Stage, outputs: str = "") -> None:
-        """Make the tables, the bucket, the Kinesis stream, and their outputs.
+        """Make the tables, the bucket, the Kinesis stream if the stage has one, and their outputs.
 
         Args:
             scope: parent construct.

@@ -227,7 +227,7 @@ def _document(answer: HttpAnswer) -> dict[str, Any] | None:
 
 
 def _is_cut(answer: HttpAnswer) -> bool:
-    """Return whether an answer may have lost its end.
+    """Return whether an answer may have lost its end; raise `InvalidInput` if it is none of the API's.
 
     The end of a connection within the headers looks like an answer without content.
 

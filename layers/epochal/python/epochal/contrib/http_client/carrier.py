@@ -40,7 +40,7 @@ class Carrier:
             self._pool = urllib3.PoolManager(maxsize=KEPT, timeout=timeout)
 
     def __call__(self, request: HttpRequest) -> HttpAnswer:
-        """Send a request once, and read the whole answer.
+        """Send a request once, and return the whole answer; raise `Unsent` or `NoAnswer` without one.
 
         Raises:
             Unsent: no connection could be opened.

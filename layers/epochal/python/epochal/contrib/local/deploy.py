@@ -223,7 +223,7 @@ def _running_deployment(server: Server, deployed: RememberedDeployment) -> Local
 
 
 def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
-    """Find the stores that the outputs of stacks describe, on the embedded AWS at `url`.
+    """Return the stores that the outputs of stacks describe, on the embedded AWS at `url`.
 
     The outputs of a store may begin with a name, and are then in one stack; where they do not, and there is one store,
     they may be in several.

@@ -91,7 +91,7 @@ def up(places: Places, *, port: int | None = None, authorise: bool = True, tell:
 
 
 def down(places: Places, *, keep: bool = False) -> bool:
-    """Stop the embedded AWS that `up` started, and return whether it was running.
+    """Stop the embedded AWS, deleting its data unless `keep` is true; return whether it was running.
 
     Everything deployed to it is deleted, unless `keep` saves its state for the next `up`. Then nobody should write to
     it, and its index should be repaired before: changes that are still in streams are not kept.
@@ -120,7 +120,7 @@ def status(places: Places) -> Server | None:
 
 
 def require(places: Places) -> Server:
-    """Return the server that `up` started.
+    """Return the server that `up` started; raise `NotRunning` if it does not run.
 
     Raises:
         NotRunning: the server does not run.
@@ -197,7 +197,7 @@ def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, st
 
 
 def _wait(server: Server, tell: Tell) -> None:
-    """Wait until a server is ready.
+    """Wait until a server is ready; stop it and raise if it ends or takes over `READY_SECONDS`.
 
     Raises:
         ServerFailed: the server ends, or takes longer than `READY_SECONDS`.
@@ -292,7 +292,7 @@ def discard(places: Places) -> None:
 
 
 def stop(places: Places, server: Server) -> None:
-    """Stop a server and keep its state for the next `up`.
+    """Stop a server and keep its state for the next `up`; raise `KeptLost` if it did not save all.
 
     Raises:
         KeptLost: the server did not save all of its state.
