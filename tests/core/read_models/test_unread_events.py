@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from epochal import Delivery, Event, FeedEvent, cancel, later, reaction
+from epochal.errors import InvalidInput
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.ops import Op, Reply
 from epochal.reactions import Reaction
@@ -154,3 +155,34 @@ def test_events_that_are_folded_are_passed_when_they_come_again_with_more() -> N
     assert (model.apply(again, show), model.place("Loan-1")) == (0, 3)
     assert not model.skip(Delivery(group="g", partition=0, stream="Loan-1", events=(), next=2))
     assert model.place("Loan-1") == 3
+
+
+def test_a_model_with_other_keys_than_its_generation_can_skip_nothing() -> None:
+    """Its mark would be on the stream's progress, and keep out the model with the right keys."""
+    models = MemoryStore().read_models
+    model = models.open("loans", 1, keys={"last": lambda document: document["last"]})
+    other = models.open("loans", 1, keys={})
+
+    def delivery(stream: str, *events: FeedEvent, following: int) -> Delivery:
+        return Delivery(group="loans-1", partition=0, stream=stream, events=events, next=following)
+
+    model.apply(delivery("Loan-1", FeedEvent(stream="Loan-1", index=0, type="Lent"), following=1), show)
+    with pytest.raises(InvalidInput, match="was built with others"):
+        other.skip(delivery("Loan-2", following=1))
+
+    event = FeedEvent(stream="Loan-2", index=1, type="Lent")
+    assert model.apply(delivery("Loan-2", event, following=2), show) == 1
+    assert model.place("Loan-2") == 2
+
+
+def test_a_generation_with_keys_begins_with_what_it_skips() -> None:
+    feed = MemoryStore()
+    model = feed.read_models.open("loans", 1, keys={})
+
+    @reaction(name="loans-1", categories=["Loan"], skipped=model.skip)
+    def keep(delivery: Delivery) -> None:
+        model.apply(delivery, show)
+
+    feed.streams.append("Loan-1", [TIMER])
+    feed.react(keep)
+    assert model.list().items == ()
