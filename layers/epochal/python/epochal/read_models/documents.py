@@ -270,7 +270,11 @@ class ReadModel(Generic[D]):
 
         Returns:
             False if that was known before.
+
+        Raises:
+            InvalidInput: the generation was built with other keys.
         """
+        self._begin()
         progress = self._progress(delivery.stream, consistent=False)
         return self._advance(delivery.stream, progress, delivery.following)
 
