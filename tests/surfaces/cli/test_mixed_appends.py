@@ -33,6 +33,15 @@ def test_an_event_with_tags_is_appended_on_a_condition_and_printed_with_them(ter
     assert (found["stream"], found["index"]) == ("Student-1", 0)
 
 
+def test_the_position_of_one_with_tags_is_printed_on_a_line_of_its_own(terminal: Terminal) -> None:
+    lines = terminal.lines("append", "Student-1", "Enrolled", "--tag", "course:1")
+    assert lines[0] == "Student-1: 1 event, now at version 1"
+    (position,) = [line.removeprefix("position ") for line in lines[1:]]
+    course = '{"items": [{"tags": ["course:1"]}]}'
+    again = ("append", "Student-2", "Enrolled", "--tag", "course:1", "--fail-if", course)
+    assert terminal.run(*again, "--after", position).exit_code == 0
+
+
 def test_events_in_batches_go_on_at_the_position_of_those_before(terminal: Terminal) -> None:
     course = '{"items": [{"tags": ["course:1"]}]}'
     events = json.dumps([{"type": "Enrolled", "tags": ["course:1"]}] * 3)

@@ -21,7 +21,7 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.events import Event, Unfold
 from epochal.model.moments import read_moment
 from epochal.model.position_text import write_position
-from epochal.model.versions import Appended, ExpectedVersion, Position
+from epochal.model.versions import Appended, ExpectedVersion
 from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.store.driver import Meter
 from epochal.store.outcomes import append_error
@@ -113,7 +113,8 @@ def append(
         batch=batch,
         condition=_condition(streams, condition, after),
     )
-    output.stream(appends, lambda each: each[1], lambda each: each[0])
+    for lines, view in appends:
+        output.document(view, lines)
 
 
 @click.command("append-all")
@@ -155,8 +156,8 @@ def _appends(
     key: str | None,
     batch: int | None,
     condition: dict[str, Any],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Append part by part, each on the token of the one before; yield each result as a line and as JSON."""
+) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Append part by part, each on the token of the one before; yield each result as lines and as JSON."""
     size = batch or max(1, len(events))
     parts = [events[start : start + size] for start in range(0, len(events), size)] or [events]
     for number, part in enumerate(parts):
@@ -169,7 +170,7 @@ def _appends(
         )
         expected = outcome.token
         condition |= {"after": outcome.position} if condition else {}
-        yield output.appended_line(stream, outcome), output.appended(stream, outcome, meter.units)
+        yield output.appended_lines(stream, outcome), output.appended(stream, outcome, meter.units)
 
 
 @click.command("append-each")
@@ -218,7 +219,7 @@ def _view(told: AppendOutcome) -> dict[str, object]:
 def _line(told: AppendOutcome) -> str:
     one, outcome = told
     if isinstance(outcome, Appended):
-        return output.appended_line(one.stream, replace(outcome, position=Position()))
+        return output.appended_line(one.stream, outcome)
     words = str(outcome)
     return words if words.startswith(one.stream) else f"{one.stream}: {words}"
 

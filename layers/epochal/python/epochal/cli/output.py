@@ -212,8 +212,13 @@ def appended_line(stream: str, outcome: Appended) -> str:
     added = outcome.version - outcome.first
     what = quantity(added) if added else "unfolds"
     again = ", appended before" if outcome.replayed else ""
-    reached = f"\nposition {write_position(outcome.position)}" if outcome.position.seen else ""
-    return f"{stream}: {what}{again}, now at version {outcome.version}{reached}"
+    return f"{stream}: {what}{again}, now at version {outcome.version}"
+
+
+def appended_lines(stream: str, outcome: Appended) -> list[str]:
+    """The outcome of an append as text, with a line for the position that it reached, if it has one."""
+    position = [f"position {write_position(outcome.position)}"] if outcome.position.seen else []
+    return [appended_line(stream, outcome), *position]
 
 
 def body_text(body: Body) -> str:
