@@ -233,6 +233,18 @@ def test_a_caller_whose_time_is_over_goes_on_without_a_turn(driver: Driver, limi
 
 
 @pytest.mark.usefixtures("never_stuck")
+def test_a_caller_waits_in_all_of_its_queues_together_no_longer_than_its_time(driver: Driver) -> None:
+    keys = [("streams", f"Cart-{number}") for number in range(8)]
+    hurried = replace(driver, patience=Patience(seconds=0.2))
+    with Place(driver, *keys):
+        began = time.monotonic()
+        caller = Caller(hurried, *keys)
+        assert caller.inside.wait(SOON)
+        assert 0.19 < time.monotonic() - began < 4 * 0.2
+        caller.end()
+
+
+@pytest.mark.usefixtures("never_stuck")
 def test_a_caller_whose_deadline_has_passed_does_not_wait_at_all(driver: Driver) -> None:
     late = replace(driver, deadline=driver.clock() - 1)
     with Place(driver, KEY):
