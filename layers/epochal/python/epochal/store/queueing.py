@@ -242,7 +242,8 @@ class Place:
         return sorted(dict.fromkeys((place, loop, *key) for key in self._keys))
 
     def _take(self, keys: Sequence[tuple[Any, ...]]) -> None:
-        """Join the queue of each key, and wait for the turn there."""
+        """Join the queue of each key, and wait for the turn there; the caller's time is for all of them together."""
+        limit: float | None = None
         for key in keys:
             with _LOCK:
                 queue = _QUEUES.get(key)
@@ -252,18 +253,26 @@ class Place:
                 self._tickets.append(ticket)
                 queue.join(ticket)
             if ticket.waits():
-                self._wait(ticket)
+                limit = self._limit() if limit is None else limit
+                self._wait(ticket, limit)
             if queue.notes:
                 self._notes = {**self._notes, **queue.notes}
                 if (own := key[2:]) in queue.notes:
                     self._fresh[own] = queue.notes[own]
 
-    def _wait(self, ticket: Ticket) -> None:
-        """Wait until the caller is let in or its time is over; let the first caller pass a stuck queue."""
+    def _limit(self) -> float:
+        """Return the clock reading at which the caller's time is over, if it begins to wait now."""
+        limit = self._driver.clock() + self._driver.patience.seconds
+        return min(limit, math.inf if self._driver.deadline is None else self._driver.deadline)
+
+    def _wait(self, ticket: Ticket, limit: float) -> None:
+        """Wait until the caller is let in or its time is over; let the first caller pass a stuck queue.
+
+        Args:
+            limit: clock reading at which the caller's time is over.
+        """
         queue, clock = ticket.queue, self._driver.clock
         assert ticket.turn is not None  # noqa: S101  it waits
-        limit = clock() + self._driver.patience.seconds
-        limit = min(limit, math.inf if self._driver.deadline is None else self._driver.deadline)
         while ticket.waits():
             admissions = queue.admissions
             ticket.turn.wait(max(0.0, min(STUCK_SECONDS, limit - clock())))
