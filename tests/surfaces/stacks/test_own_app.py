@@ -131,6 +131,19 @@ def test_the_guides_reactions_are_in_a_stack_of_their_own_beside_no_retained_tab
     assert "Fn::ImportValue" not in str(template(boards))
 
 
+def test_the_guides_own_function_finds_all_that_its_code_asks_for(
+    guides_app: dict[str, Stack], tmp_path: Path
+) -> None:
+    assert guides_app
+    stack = run_path(str(tmp_path / "library.py"))["Library"](App(), "Library")
+    variables = named(of_type(stack, FUNCTION), "Desk")["Environment"]["Variables"]
+    code = dict(files(GUIDE))["functions/desk/desk.py"]
+    assert set(re.findall(r'environ\["(\w+)"\]', code)) <= variables.keys()
+    policies = str(list(of_type(stack, "AWS::IAM::Policy").values()))
+    actions = ("dynamodb:BatchGetItem", "dynamodb:PutItem", "kms:GenerateDataKey", "kms:Decrypt")
+    assert [action for action in actions if action not in policies] == []
+
+
 def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:
     EventStore(shop, "Events")
     assert {each["Properties"]["TableName"] for each in of_type(shop, TABLE).values()} == {
