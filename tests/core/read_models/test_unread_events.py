@@ -49,6 +49,8 @@ def keeping(model: ReadModel[object], types: list[str] | None) -> Reaction:
         (None, [LENT, TIMER, cancel("reminder")]),
         (["Lent"], [LENT, Event(type="Noted"), Event(type="Noted")]),
         (["Lent"], [Event(type="Noted"), LENT, TIMER]),
+        (None, [Event(type="Lent", tags=("member:ann",)), TIMER]),
+        (["Lent"], [Event(type="Lent", tags=("member:ann", "copy:1")), Event(type="Noted"), TIMER]),
     ],
 )
 def test_the_version_of_an_append_is_reached_that_ends_with_types_the_model_does_not_read(
