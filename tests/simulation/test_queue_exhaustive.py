@@ -18,7 +18,7 @@ from greenlet import getcurrent, greenlet
 from epochal.plan.ops import Done
 from epochal.store import queueing
 from epochal.store.driver import TURN, Driver, Meter
-from epochal.store.queueing import Place, Queue, Ticket
+from epochal.store.queueing import CallerQueue, QueuePlace, Ticket
 from tests.simulation.mutants import Mutants, Patch
 
 CART, ACCOUNT = ("streams", "Cart-1"), ("streams", "Account-1")
@@ -116,10 +116,10 @@ class Play:
             TURN.set(Pending)
             self.started.append(number)
             try:
-                with Place(self.driver, *keys) as place:
+                with QueuePlace(self.driver, *keys) as place:
                     self._work(number, keys)
                     if inner:
-                        with Place(self.driver, *inner):
+                        with QueuePlace(self.driver, *inner):
                             let_others_go_on()
                     place.changed = True
             except Interrupted:
@@ -187,7 +187,7 @@ def orders(case: Case) -> Iterator[Play]:
 
 @pytest.fixture(autouse=True)
 def nobody_is_passed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(Queue, "pass_by", lambda _: None)
+    monkeypatch.setattr(CallerQueue, "pass_by", lambda _: None)
     yield
     queueing._QUEUES.clear()
 
@@ -213,22 +213,22 @@ def test_there_is_something_to_choose() -> None:
 
 @mutant("nobody wakes")
 def a_caller_that_leaves_lets_nobody_in(patch: Patch) -> None:
-    patch.setattr(Queue, "_let_in_next", lambda _: None)
+    patch.setattr(CallerQueue, "_let_in_next", lambda _: None)
 
 
 @mutant("two callers are at work")
 def a_caller_goes_on_without_its_turn(patch: Patch) -> None:
-    patch.setattr(Place, "_wait", lambda *_: None)
+    patch.setattr(QueuePlace, "_wait", lambda *_: None)
 
 
 @mutant("nobody wakes")
 def a_call_within_a_call_waits(patch: Patch) -> None:
-    patch.setattr(Place, "is_taken", False)
+    patch.setattr(QueuePlace, "is_taken", False)
 
 
 @mutant("a queue is left behind")
 def an_interrupted_caller_keeps_its_place(patch: Patch) -> None:
-    patch.setattr(Queue, "give_up", lambda *_: None)
+    patch.setattr(CallerQueue, "give_up", lambda *_: None)
 
 
 @mutant("nobody wakes")
@@ -238,13 +238,13 @@ def places_in_several_queues_are_taken_in_the_callers_order(patch: Patch) -> Non
 
 @mutant("one overtakes")
 def the_last_who_comes_goes_first(patch: Patch) -> None:
-    join = Queue.join
+    join = CallerQueue.join
 
-    def pushed(self: Queue, ticket: Ticket) -> None:
+    def pushed(self: CallerQueue, ticket: Ticket) -> None:
         join(self, ticket)
         self.waiting.rotate(ticket.waits())
 
-    patch.setattr(Queue, "join", pushed)
+    patch.setattr(CallerQueue, "join", pushed)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

@@ -109,25 +109,25 @@ def what_the_last_caller_has_left_counts_as_seen(patch: Patch) -> None:
 @mutant("everyone waits")
 def queues_of_several_tags_are_taken_in_any_order(patch: Patch) -> None:
     """Every second caller takes them the other way round."""
-    right, numbers = queueing.Place._full_keys, count()  # noqa: SLF001  of the mutant
+    right, numbers = queueing.QueuePlace._full_keys, count()  # noqa: SLF001  of the mutant
 
-    def either_way(place: queueing.Place) -> list[tuple[Any, ...]]:
+    def either_way(place: queueing.QueuePlace) -> list[tuple[Any, ...]]:
         return right(place)[:: -1 if next(numbers) % 2 else 1]
 
     patch.setattr(queueing, "_QUEUES", {})
-    patch.setattr(queueing.Place, "_full_keys", either_way)
+    patch.setattr(queueing.QueuePlace, "_full_keys", either_way)
 
 
 @mutant("everyone waits")
 def a_caller_that_fails_keeps_its_place(patch: Patch) -> None:
-    right = queueing.Place.__exit__
+    right = queueing.QueuePlace.__exit__
 
-    def unless_failed(place: queueing.Place, *error: object) -> None:
+    def unless_failed(place: queueing.QueuePlace, *error: object) -> None:
         if error[0] is None:
             right(place)
 
     patch.setattr(queueing, "_QUEUES", {})
-    patch.setattr(queueing.Place, "__exit__", unless_failed)
+    patch.setattr(queueing.QueuePlace, "__exit__", unless_failed)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

@@ -21,7 +21,7 @@ from epochal.aio.bridge import run
 from epochal.plan.ops import Done
 from epochal.store import queueing
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.queueing import Place
+from epochal.store.queueing import QueuePlace
 
 KEY = ("streams", "Cart-1")
 OTHER = ("streams", "Cart-2")
@@ -67,7 +67,7 @@ class Caller(threading.Thread):
         self.inside = threading.Event()
         self.over = threading.Event()
         self.error: BaseException | None = None
-        self.place = Place(driver, *(keys or (KEY,)))
+        self.place = QueuePlace(driver, *(keys or (KEY,)))
         self.found: object = None
         self._changed = changed
         self._note = note
@@ -114,7 +114,7 @@ def test_callers_go_on_one_at_a_time_in_the_order_of_their_calls(driver: Driver)
 
 @pytest.mark.usefixtures("never_stuck")
 def test_callers_on_other_keys_and_other_tables_do_not_wait(driver: Driver) -> None:
-    with Place(driver, KEY):
+    with QueuePlace(driver, KEY):
         for keys in ((OTHER,), (("archive", "Cart-1"),)):
             caller = Caller(driver, *keys)
             assert caller.inside.wait(SOON)
@@ -200,7 +200,7 @@ def test_callers_behind_one_that_makes_progress_do_not_take_it_for_stuck(
 
     def work(_: int) -> None:
         nonlocal most, inside
-        with Place(driver, KEY) as place:
+        with QueuePlace(driver, KEY) as place:
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -219,7 +219,7 @@ def test_callers_behind_one_that_makes_progress_do_not_take_it_for_stuck(
 @pytest.mark.parametrize("limit", ["deadline", "patience"])
 def test_a_caller_whose_time_is_over_goes_on_without_a_turn(driver: Driver, limit: str) -> None:
     hurried = driver.within(0.05) if limit == "deadline" else replace(driver, patience=Patience(seconds=0.05))
-    with Place(driver, KEY):
+    with QueuePlace(driver, KEY):
         began = time.monotonic()
         caller = Caller(hurried)
         assert caller.inside.wait(SOON)
@@ -236,7 +236,7 @@ def test_a_caller_whose_time_is_over_goes_on_without_a_turn(driver: Driver, limi
 def test_a_caller_waits_in_all_of_its_queues_together_no_longer_than_its_time(driver: Driver) -> None:
     keys = [("streams", f"Cart-{number}") for number in range(8)]
     hurried = replace(driver, patience=Patience(seconds=0.2))
-    with Place(driver, *keys):
+    with QueuePlace(driver, *keys):
         began = time.monotonic()
         caller = Caller(hurried, *keys)
         assert caller.inside.wait(SOON)
@@ -247,7 +247,7 @@ def test_a_caller_waits_in_all_of_its_queues_together_no_longer_than_its_time(dr
 @pytest.mark.usefixtures("never_stuck")
 def test_a_caller_whose_deadline_has_passed_does_not_wait_at_all(driver: Driver) -> None:
     late = replace(driver, deadline=driver.clock() - 1)
-    with Place(driver, KEY):
+    with QueuePlace(driver, KEY):
         caller = Caller(late)
         assert caller.inside.wait(SOON)
         caller.end()
@@ -259,9 +259,9 @@ def test_a_call_within_a_call_waits_for_nobody(driver: Driver) -> None:
     both = threading.Barrier(2)
 
     def work(mine: tuple[str, ...], other: tuple[str, ...]) -> None:
-        with Place(driver, mine):
+        with QueuePlace(driver, mine):
             both.wait(SOON)
-            with Place(driver, other), Place(driver, mine), Place(driver, mine, other):
+            with QueuePlace(driver, other), QueuePlace(driver, mine), QueuePlace(driver, mine, other):
                 both.wait(SOON)
 
     with ThreadPoolExecutor(2) as pool:
@@ -279,14 +279,18 @@ def test_an_inner_place_waits_for_keys_that_come_after_those_of_the_outer_one_an
     first, second = Caller(driver, OTHER), threading.Event()
 
     def work() -> None:
-        with Place(driver, KEY), Place(driver, OTHER, KEY, inner=True), Place(driver, KEY, OTHER, inner=True):
+        with (
+            QueuePlace(driver, KEY),
+            QueuePlace(driver, OTHER, KEY, inner=True),
+            QueuePlace(driver, KEY, OTHER, inner=True),
+        ):
             second.set()
 
     thread = threading.Thread(target=work, daemon=True)
     assert first.inside.wait(SOON)
     thread.start()
     until(lambda: waiting(driver, OTHER) == 1)
-    with Place(driver, ("streams", "Cart-3")), Place(driver, KEY, OTHER, inner=True):
+    with QueuePlace(driver, ("streams", "Cart-3")), QueuePlace(driver, KEY, OTHER, inner=True):
         assert not second.is_set()
     first.end()
     assert second.wait(SOON)
@@ -301,9 +305,9 @@ def test_inner_places_in_any_order_never_wait_for_each_other_for_ever(driver: Dr
         dice = random.Random(number)
         for _ in range(50):
             outer, inner, innermost = (dice.sample(keys, dice.randint(1, 3)) for _ in range(3))
-            with Place(driver, *outer), Place(driver, *inner, inner=True):
+            with QueuePlace(driver, *outer), QueuePlace(driver, *inner, inner=True):
                 time.sleep(0.0001)
-                with Place(driver, *innermost, inner=True):
+                with QueuePlace(driver, *innermost, inner=True):
                     pass
 
     with ThreadPoolExecutor(8) as pool:
@@ -315,7 +319,7 @@ def test_inner_places_in_any_order_never_wait_for_each_other_for_ever(driver: Dr
 
 def test_a_note_is_fresh_only_where_it_was_left_on_the_same_key(driver: Driver) -> None:
     """A caller on one of two keys may have written to it since."""
-    with Place(driver, KEY, OTHER) as place:
+    with QueuePlace(driver, KEY, OTHER) as place:
         first = threading.Thread(target=lambda: notes.append(_notes_of(driver, KEY)))
         second = threading.Thread(target=lambda: notes.append(_notes_of(driver, OTHER, KEY)))
         notes = list[tuple[object, ...]]()
@@ -325,7 +329,7 @@ def test_a_note_is_fresh_only_where_it_was_left_on_the_same_key(driver: Driver) 
         place.leave_note("left", *OTHER)
     first.join(SOON)
     assert notes == [("left", None)]
-    with Place(driver, OTHER) as place:
+    with QueuePlace(driver, OTHER) as place:
         second.start()
         until(lambda: waiting(driver, OTHER) == 1)
         place.write()
@@ -336,22 +340,22 @@ def test_a_note_is_fresh_only_where_it_was_left_on_the_same_key(driver: Driver) 
 
 def _notes_of(driver: Driver, *keys: tuple[str, ...]) -> tuple[object, ...]:
     """The note on the second key, and the fresh one."""
-    with Place(driver, *keys) as place:
+    with QueuePlace(driver, *keys) as place:
         return place.note(*OTHER), place.fresh_notes.get(OTHER)
 
 
 @pytest.mark.usefixtures("never_stuck")
 def test_a_copied_context_waits_again_once_the_call_that_it_was_copied_in_is_over(driver: Driver) -> None:
-    with Place(driver, KEY):
+    with QueuePlace(driver, KEY):
         copied = contextvars.copy_context()
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(copied.run, lambda: Place(driver, KEY).__enter__()).result(SOON)
+            pool.submit(copied.run, lambda: QueuePlace(driver, KEY).__enter__()).result(SOON)
     outside = Caller(driver)
     assert outside.inside.wait(SOON)
     entered = threading.Event()
 
     def call() -> None:
-        with Place(driver, KEY):
+        with QueuePlace(driver, KEY):
             entered.set()
 
     thread = threading.Thread(target=copied.run, args=(call,), daemon=True)
@@ -366,7 +370,7 @@ def test_a_copied_context_waits_again_once_the_call_that_it_was_copied_in_is_ove
 @pytest.mark.usefixtures("never_stuck")
 def test_places_in_several_queues_are_taken_in_one_order(driver: Driver) -> None:
     def work(turn: int) -> None:
-        with Place(driver, *((KEY, OTHER) if turn % 2 else (OTHER, KEY, OTHER))) as place:
+        with QueuePlace(driver, *((KEY, OTHER) if turn % 2 else (OTHER, KEY, OTHER))) as place:
             time.sleep(0.001)
             place.changed = True
 
@@ -384,7 +388,7 @@ def test_the_next_caller_gets_what_the_last_one_has_left(driver: Driver) -> None
     assert second.inside.wait(SOON)
     assert second.found == "token"
     second.end()
-    with Place(driver, KEY) as place:
+    with QueuePlace(driver, KEY) as place:
         assert place.note(*KEY) is None, "nobody has waited for it"
 
 
@@ -395,7 +399,7 @@ def test_an_interrupt_while_a_caller_waits_leaves_its_place(
         def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002  of the protocol
             raise KeyboardInterrupt
 
-    with Place(driver, KEY):
+    with QueuePlace(driver, KEY):
         monkeypatch.setattr(queueing, "turn", Interrupted)
         caller = Caller(driver)
         caller.join(SOON)
@@ -434,7 +438,7 @@ def test_tasks_of_a_loop_take_turns_and_a_cancelled_one_leaves_its_place(driver:
         def work(name: str) -> None:
             from epochal.aio.bridge import wait as wait_for  # noqa: PLC0415  its name is taken
 
-            with Place(driver, KEY) as place:
+            with QueuePlace(driver, KEY) as place:
                 log.append(f"{name} begins")
                 wait_for(first_may_end.wait() if name == "first" else asyncio.sleep(0))
                 log.append(f"{name} ends")
@@ -455,13 +459,13 @@ def test_tasks_of_a_loop_take_turns_and_a_cancelled_one_leaves_its_place(driver:
 
 def test_threads_and_tasks_do_not_wait_for_each_other(driver: Driver) -> None:
     def work() -> str:
-        with Place(driver, KEY):
+        with QueuePlace(driver, KEY):
             return "done"
 
     async def main() -> str:
         return await asyncio.wait_for(run(work), SOON)
 
-    with Place(driver, KEY), ThreadPoolExecutor(1) as pool:
+    with QueuePlace(driver, KEY), ThreadPoolExecutor(1) as pool:
         assert pool.submit(contextvars.Context().run, asyncio.run, main()).result(SOON) == "done"
 
 
@@ -472,11 +476,11 @@ def test_tasks_of_one_loop_do_not_wait_for_those_of_another_loop_of_their_thread
     halted, may_end = asyncio.new_event_loop(), asyncio.Event()
 
     def stay() -> None:
-        with Place(driver, KEY):
+        with QueuePlace(driver, KEY):
             wait_for(may_end.wait())
 
     def work() -> str:
-        with Place(driver, KEY):
+        with QueuePlace(driver, KEY):
             return "done"
 
     async def main() -> str:
@@ -498,7 +502,7 @@ def test_a_child_process_does_not_wait_for_its_parents_threads(driver: Driver) -
     receives, sends = Pipe(duplex=False)
 
     def child() -> None:
-        with Place(driver, KEY):
+        with QueuePlace(driver, KEY):
             sends.send("done")
 
     other = Caller(driver)
@@ -516,7 +520,7 @@ def test_what_nobody_has_waited_for_is_freed(driver: Driver) -> None:
 
     note = Note()
     freed = weakref.ref(note)
-    with Place(driver, KEY) as place:
+    with QueuePlace(driver, KEY) as place:
         place.write()
         place.leave_note(note, *KEY)
     del note, place
@@ -526,7 +530,7 @@ def test_what_nobody_has_waited_for_is_freed(driver: Driver) -> None:
 
 def test_many_callers_on_many_keys_neither_wait_for_ever_nor_leave_anything(driver: Driver) -> None:
     def work(number: int) -> int:
-        with Place(driver, ("streams", f"Cart-{number % 7}")) as place:
+        with QueuePlace(driver, ("streams", f"Cart-{number % 7}")) as place:
             place.changed = bool(number % 3)
             return number
 

@@ -313,5 +313,5 @@ def test_a_stream_that_is_deleted_during_a_pause_takes_no_event(world: World) ->
 def test_an_append_that_expects_a_version_does_not_queue() -> None:
     streams = memory_streams()
     token = streams.append(S, [event()], expected=NO_STREAM).token
-    with queueing.Place(streams.driver, (streams.table, S)), ThreadPoolExecutor(1) as pool:
+    with queueing.QueuePlace(streams.driver, (streams.table, S)), ThreadPoolExecutor(1) as pool:
         pool.submit(streams.append, S, [event()], expected=token).result(SOON)

@@ -42,7 +42,7 @@ from epochal.model.timers import Later
 from epochal.store.backing_off import back_off
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
-from epochal.store.queueing import Place
+from epochal.store.queueing import QueuePlace
 
 ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""
@@ -163,7 +163,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         return ()
 
     @abstractmethod
-    def over(self, driver: Driver, place: Place | None = None) -> Self:
+    def over(self, driver: Driver, place: QueuePlace | None = None) -> Self:
         """Return the same source with all requests through another driver.
 
         Args:
@@ -224,11 +224,11 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """
         must_be_whole(attempts, "attempts", 1)
         driver, meter = self.driver.metered()
-        with meter, block_of(metadata), Place(driver, *self.queue_keys) as place:
+        with meter, block_of(metadata), QueuePlace(driver, *self.queue_keys) as place:
             result, outcome = self.over(driver, place)._run(attempts, place)  # noqa: SLF001  its own
         return result, replace(cast("Any", outcome), capacity=meter.capacity)
 
-    def _run(self, attempts: int, place: Place) -> tuple[R, T]:
+    def _run(self, attempts: int, place: QueuePlace) -> tuple[R, T]:
         """Load, decide and append until there is an answer; raise `Contended` after that many attempts.
 
         Args:

@@ -36,7 +36,7 @@ from epochal.model.tag_answers import Seen
 from epochal.model.tags import Query, own_tags
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.driver import Driver
-from epochal.store.queueing import Key, Place
+from epochal.store.queueing import Key, QueuePlace
 from epochal.store.tagged import TaggedStore
 
 R = TypeVar("R")
@@ -215,7 +215,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         """The tags that the query is checked at."""
         return self.decisions.store.queues_of(query_of(self.projections))
 
-    def over(self, driver: Driver, place: Place | None = None) -> _OnQuery[R]:  # noqa: ARG002  reads bring the ends
+    def over(self, driver: Driver, place: QueuePlace | None = None) -> _OnQuery[R]:  # noqa: ARG002  reads bring the ends
         store = replace(self.decisions.store, driver=driver)
         return replace(self, decisions=replace(self.decisions, store=store))
 

@@ -70,7 +70,7 @@ from epochal.model.versions import (
 from epochal.store.answers import token_of
 from epochal.store.driver import Driver
 from epochal.store.outcomes import check_state
-from epochal.store.queueing import Place
+from epochal.store.queueing import QueuePlace
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     key: DecisionKey | str | None = None
     answers: bool = False
     joint: bool = False
-    place: Place | None = None
+    place: QueuePlace | None = None
 
     @property
     def driver(self) -> Driver:
@@ -241,7 +241,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         """The streams, each with its table."""
         return [(self.streams.table, party.stream) for party in self.parties]
 
-    def over(self, driver: Driver, place: Place | None = None) -> Self:
+    def over(self, driver: Driver, place: QueuePlace | None = None) -> Self:
         """Return the same source with all requests of its deciders through another driver."""
         streams = self.streams.on(driver)
         parties = [

@@ -13,7 +13,7 @@ from epochal.layout.streams import Batch
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Outcome, Token
 from epochal.store.answers import complete
 from epochal.store.driver import Driver
-from epochal.store.queueing import Place
+from epochal.store.queueing import QueuePlace
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
@@ -29,7 +29,7 @@ def append_in_turn(store: Streams, batch: Batch, expected: ExpectedVersion, key:
         key: idempotency key; None for none.
     """
     driver, meter = store.driver.metered()
-    with meter, Place(driver, (store.table, batch.stream)) as place:
+    with meter, QueuePlace(driver, (store.table, batch.stream)) as place:
         token: Token | None = place.note(store.table, batch.stream)
         place.write()
         since = driver.clock()

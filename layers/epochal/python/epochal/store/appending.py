@@ -51,7 +51,7 @@ from epochal.store.also import checked
 from epochal.store.answers import REFUSALS, complete, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
-from epochal.store.queueing import Key, Place
+from epochal.store.queueing import Key, QueuePlace
 from epochal.store.refusals import count_refusals, note_outcomes
 from epochal.store.tag_turns import ends_left, keys_of, leave_ends, tags_of
 
@@ -330,7 +330,9 @@ def _made(
     return outcome
 
 
-def _turn(store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, *, tagged: bool) -> Place:
+def _turn(
+    store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, *, tagged: bool
+) -> QueuePlace:
     """Make the append's place, not yet taken, in the queues of its tags and of its streams at any version.
 
     Args:
@@ -343,7 +345,7 @@ def _turn(store: Streams, appends: Sequence[StreamAppend], options: AppendOption
         tags = store.tagged
         condition = tags.condition(options.fail_if, options.after, options.takes)
         keys += keys_of(tags.site, tags_of(tags.site, _events_with_tags(appends), condition))
-    return Place(store.driver, *keys, inner=True)
+    return QueuePlace(store.driver, *keys, inner=True)
 
 
 def _events_with_tags(appends: Sequence[StreamAppend]) -> list[Event]:
@@ -370,7 +372,7 @@ def _with_tags(
     options: AppendOptions,
     key: str | None,
     *,
-    turn: Place,
+    turn: QueuePlace,
     reads: Mapping[str, Known[Head]] | None = None,
 ) -> Outcome:
     """Run an append of events with tags; return its outcome, with the outcome of each stream.

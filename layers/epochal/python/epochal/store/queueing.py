@@ -44,7 +44,7 @@ Key = tuple[str, ...]
 Notes = dict[Key, Any]
 
 
-class Queue:
+class CallerQueue:
     """The callers at work on a key, and those that wait.
 
     Attributes:
@@ -123,7 +123,7 @@ class Ticket:
 
     __slots__ = ("key", "passed", "queue", "turn")
 
-    def __init__(self, key: tuple[Any, ...], queue: Queue) -> None:
+    def __init__(self, key: tuple[Any, ...], queue: CallerQueue) -> None:
         self.key = key
         self.queue = queue
         self.turn: Turn | None = None
@@ -136,8 +136,8 @@ class Ticket:
 
 # A signal's handler, or what the garbage collector calls, may append while its own thread has the lock.
 _LOCK = threading.RLock()
-_QUEUES: Final[dict[tuple[Any, ...], Queue]] = {}
-_PLACE: Final[ContextVar[Place | None]] = ContextVar("place", default=None)
+_QUEUES: Final[dict[tuple[Any, ...], CallerQueue]] = {}
+_PLACE: Final[ContextVar[QueuePlace | None]] = ContextVar("place", default=None)
 """Place of the running call, so that calls within it do not wait."""
 
 
@@ -153,7 +153,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-class Place:
+class QueuePlace:
     """A caller's place in the queues of keys; as a context manager, its block runs when the caller's turn comes.
 
     A caller can leave a note on a key for the next one, such as the token of the stream; it is lost if nobody waits.
@@ -181,7 +181,7 @@ class Place:
         self._tickets: list[Ticket] = []
         self._notes: Notes = {}
         self._fresh: Notes = {}
-        self._before: Token[Place | None] | None = None
+        self._before: Token[QueuePlace | None] | None = None
         self.changed = False
 
     def __enter__(self) -> Self:
@@ -248,7 +248,7 @@ class Place:
             with _LOCK:
                 queue = _QUEUES.get(key)
                 if queue is None:
-                    queue = _QUEUES[key] = Queue()
+                    queue = _QUEUES[key] = CallerQueue()
                 ticket = Ticket(key, queue)
                 self._tickets.append(ticket)
                 queue.join(ticket)

@@ -16,7 +16,7 @@ from epochal.layout.queries import Condition
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Conflict, Reached
 from epochal.pages.tags.entries import TagStreams
-from epochal.store.queueing import Key, Place
+from epochal.store.queueing import Key, QueuePlace
 
 _AFTER_STREAMS: Final = "\x7f"
 """Comes after every name of a stream."""
@@ -33,12 +33,12 @@ def keys_of(site: TagStreams, tags: Iterable[str]) -> list[Key]:
     return [_key(site, tag) for tag in tags]
 
 
-def ends_left(site: TagStreams, place: Place) -> Mapping[str, Reached]:
+def ends_left(site: TagStreams, place: QueuePlace) -> Mapping[str, Reached]:
     """Return the ends of tags that the last callers on them have left, by tag."""
     return {key[-1]: end for key, end in place.fresh_notes.items() if key == _key(site, key[-1])}
 
 
-def leave_ends(site: TagStreams, place: Place, outcome: object) -> None:
+def leave_ends(site: TagStreams, place: QueuePlace, outcome: object) -> None:
     """Leave the ends of the tags for the next caller after an append.
 
     After a conflict, which has written nothing, callers may go on together.

@@ -42,7 +42,7 @@ from epochal.plan.tables import PlacedName
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
-from epochal.store.queueing import Key, Place
+from epochal.store.queueing import Key, QueuePlace
 from epochal.store.reading import check_range
 from epochal.store.seals import Seals
 from epochal.store.tag_turns import ends_left, keys_of, leave_ends, tags_of
@@ -406,12 +406,12 @@ class TaggedStore(ABC):
             check_tagged(event, field, from_unix_nanoseconds(self.now()), self.checked)
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
-    def _turn(self, events: Sequence[Event], condition: Condition | None) -> Place:  # noqa: ARG002  of those with queues
+    def _turn(self, events: Sequence[Event], condition: Condition | None) -> QueuePlace:  # noqa: ARG002  of those with queues
         """Return the place of an append in the queues of this process; in none by default."""
-        return Place(self.driver)
+        return QueuePlace(self.driver)
 
     def _append_once(
-        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also, place: Place
+        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
         """Append events whose ids derive from an idempotency key; return the outcome.
 
@@ -448,7 +448,7 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also, place: Place
+        self, events: Sequence[Event], condition: Condition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
         """Append checked events under a condition, with writes to other tables; return the outcome.
 
@@ -604,12 +604,12 @@ class TaggedEvents(TaggedStore):
             etag=self.fresh(16).hex(),
         )
 
-    def _turn(self, events: Sequence[Event], condition: Condition | None) -> Place:
+    def _turn(self, events: Sequence[Event], condition: Condition | None) -> QueuePlace:
         """Return the place of an append in the queues of its tags."""
-        return Place(self.driver, *keys_of(self.site, tags_of(self.site, events, condition)), inner=True)
+        return QueuePlace(self.driver, *keys_of(self.site, tags_of(self.site, events, condition)), inner=True)
 
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also, place: Place
+        self, events: Sequence[Event], condition: Condition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
         """Append checked events using the tag ends that callers left; leave the new ones; return the outcome."""
         batch = self.batch(events)

@@ -43,7 +43,7 @@ from epochal.model.kinds import must_be_whole
 from epochal.model.plain_functions import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.store.driver import Driver
-from epochal.store.queueing import Place
+from epochal.store.queueing import QueuePlace
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -391,7 +391,7 @@ class _OnAggregate(
         """Id of the aggregate that is decided on."""
         return self.aggregate
 
-    def over(self, driver: Driver, place: Place | None = None) -> _OnAggregate[R, S, E]:  # noqa: ARG002  it has no queue
+    def over(self, driver: Driver, place: QueuePlace | None = None) -> _OnAggregate[R, S, E]:  # noqa: ARG002  it has no queue
         """Return the same decision source through another driver."""
         store = replace(self.deciders.store, driver=driver)
         return replace(self, deciders=replace(self.deciders, store=store))

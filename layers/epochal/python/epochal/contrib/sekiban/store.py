@@ -30,7 +30,7 @@ from epochal.model.versions import Appended, Conflict
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
-from epochal.store.queueing import Place
+from epochal.store.queueing import QueuePlace
 from epochal.store.tagged import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class DcbEvents(TaggedStore):
         events: Sequence[Event],
         condition: Condition | None,
         also: Also,
-        place: Place,  # noqa: ARG002  it has no queues
+        place: QueuePlace,  # noqa: ARG002  it has no queues
     ) -> Appended | Conflict:
         """Append events under a condition, with fresh timestamps and sortable ids.
 
