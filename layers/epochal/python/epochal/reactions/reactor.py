@@ -154,14 +154,13 @@ class Run:
         before = self.state
         page = self._next_page(before.checkpoint)
         in_order = self.member.reaction.in_order
-        is_skipped = self._is_skipped if self.member.reaction.skipped is not None else _take_all
         todo = tasks_of(
             page.spans,
             page.next,
             before,
             in_order=in_order,
             removals=page.removals,
-            is_skipped=is_skipped,
+            is_skipped=self._is_skipped,
         )
         for done in self._work(todo, before):
             progressed = after_tasks(before, todo, done)
@@ -197,7 +196,7 @@ class Run:
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
             wanted=self.meeting.watched(
-                self._only_own(span_filter(self.meeting.known, reaction.categories, self._wants))
+                self._only_own(span_filter(self.meeting.known, reaction.categories, self._wanted_or_next()))
             ),
             seconds=PAGE_SECONDS,
             wait=0.0,
@@ -210,9 +209,26 @@ class Run:
         self._next = page.next
         return page
 
-    def _wants(self, span: Span) -> bool:
-        """Return whether a span has events to deliver, or is to be known of."""
-        return self.member.reaction.wants(span) or self.member.reaction.wants_skipped(span)
+    def _wanted_or_next(self) -> Predicate:
+        """Build a filter of a page's spans: those to deliver or to know of, and those that directly follow one.
+
+        An event with tags divides its append into several spans. With those that follow a wanted one the reaction is
+        told how far its delivery goes, and a read model's progress reaches the version of the append.
+        """
+        reaction, following = self.member.reaction, dict[str, int]()
+
+        def is_wanted(span: Span) -> bool:
+            """Return whether a span is wanted, or follows one that is."""
+            wanted = (
+                reaction.wants(span)
+                or reaction.wants_skipped(span)
+                or following.get(span.stream) == span.index
+            )
+            if wanted:
+                following[span.stream] = span.next
+            return wanted
+
+        return is_wanted
 
     def _is_skipped(self, span: Span) -> bool:
         """Return whether a span of a page has no events to deliver."""
@@ -405,11 +421,6 @@ class Run:
 def _taken(results: deque[T]) -> list[T]:
     """Remove and return what a queue has by now."""
     return [results.popleft() for _ in range(len(results))]
-
-
-def _take_all(_: Span) -> bool:
-    """Skip no span."""
-    return False
 
 
 def _one_by_one(task: Task) -> Iterator[Task]:
