@@ -20,7 +20,8 @@ from epochal.pages import writes
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
 from epochal.store.driver import QUICKEST
-from epochal.testing.stores import memory_streams
+from epochal.store.encoding import BodyCodec
+from epochal.testing.stores import MemoryBodies, memory_streams
 from tests.layouts.deciders.tally import (
     CODEC,
     DECIDER,
@@ -428,6 +429,15 @@ def test_what_cannot_be_one_decision_is_refused(
     with pytest.raises(InvalidInput, match=said):
         handle_all(tuple(store.tallies().on(stream) for stream in streams), decide)
     assert not list(store.tables.items("streams"))
+
+
+def test_parties_may_have_taken_the_store_from_a_deployment_one_after_the_other(store: Store) -> None:
+    tallies = store.tallies()
+    again = replace(tallies, streams=replace(tallies.streams, codec=BodyCodec(bodies=MemoryBodies())))
+    assert again.streams != tallies.streams
+    tallies.handle(A, decide=add(5))
+    handle_all((tallies.on(A), again.on(B)), move(1))
+    assert [tallies.query(stream, lambda state: state.total) for stream in (A, B)] == [4, 1]
 
 
 def test_parties_of_several_stores_or_of_a_layout_that_cannot_are_refused(store: Store) -> None:

@@ -429,6 +429,11 @@ def handle_all(
     return (result, outcome) if with_result else outcome
 
 
+def _place_of(streams: Streams) -> tuple[object, ...]:
+    """Return what tells a table of streams from all others, whichever object opened it."""
+    return (streams.driver.place, streams.table, streams.layout.name)
+
+
 def _several(
     parties: Sequence[Party[Any, Any]],
     decision: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
@@ -451,8 +456,8 @@ def _several(
     if len({party.stream for party in parties}) < len(parties):
         raise InvalidInput("parties", "must name a stream once")
     streams = parties[0].deciders.streams
-    if any(party.deciders.streams != streams for party in parties):
-        raise InvalidInput("parties", "must be of one store of streams")
+    if any(_place_of(party.deciders.streams) != _place_of(streams) for party in parties):
+        raise InvalidInput("parties", "must be of one store of streams: open it once, for all of them")
     several(streams.layout)
     return OnStreams(
         parties=tuple(parties),
