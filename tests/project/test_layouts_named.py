@@ -113,6 +113,7 @@ FACES = {
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/__init__.py": "an environment names the table of streams",
+    "epochal/contrib/console/overview.py": "the stamp of an append of pages says when it was made",
     "epochal/cli/stats.py": "a command tells what a replica of the table of streams has in part",
     "epochal/cdk/store_options.py": "type checkers know the arguments of a store by their names",
     "epochal/cdk/stages.py": "says how many partitions of streams a stage begins with that is kept",

@@ -393,7 +393,7 @@ UNDER_A_KEY = [
         append=on_known(keyed()),
         pages=[page(0, other(1), other(2), full=True), page(2, other(7))],
         told=(Conflict,),
-        reads=2,
+        reads=1,
     ),
     Case(
         claim="the index that the search begins at is pruned",

@@ -330,10 +330,12 @@ def react(tables: Tables) -> None:
 
 
 def put_or_delete(documents: Documents, event: FeedEvent) -> None:
-    if documents.get(event.stream):
-        documents.delete(event.stream)
-    else:
-        documents.put(event.stream, event.index + 1)
+    """Write or delete the document that has the stream's progress, too, and one that has not."""
+    for key in (event.stream, f"besides {event.stream}"):
+        if documents.get(key):
+            documents.delete(key)
+        else:
+            documents.put(key, event.index + 1)
 
 
 def expire(tables: Tables) -> None:

@@ -360,7 +360,7 @@ FROM: Final = (*STREAMS, *(layout.name for layout in layouts() if layout.plugin.
 @click.option(
     "--snapshots-as",
     default="",
-    help="Type of the unfolds that snapshots of aggregates become. The default leaves snapshots out.",
+    help="Type of the unfolds that imported snapshots become. The default leaves snapshots out.",
 )
 @click.option(
     "--again", is_flag=True, help="Compare every stream again, including those that an earlier run copied."
