@@ -188,6 +188,7 @@ def orders(case: Case) -> Iterator[Play]:
 @pytest.fixture(autouse=True)
 def nobody_is_passed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(CallerQueue, "pass_by", lambda _: None)
+    monkeypatch.setattr(queueing, "_QUEUES", {})
     yield
     queueing._QUEUES.clear()
 

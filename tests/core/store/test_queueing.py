@@ -35,9 +35,10 @@ def driver() -> Driver:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
     yield
-    assert not queueing._QUEUES, "a queue is left behind"  # noqa: SLF001  it shows nowhere else
+    assert not queues, "a queue is left behind"
 
 
 @pytest.fixture

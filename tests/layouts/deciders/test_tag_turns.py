@@ -40,8 +40,9 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
     yield
-    assert not queueing._QUEUES, "a queue is left behind"  # noqa: SLF001  it shows nowhere else
+    assert not queues, "a queue is left behind"
 
 
 def take_a_seat(model: Mapping[str, Any]) -> list[Event]:
