@@ -174,7 +174,9 @@ class Timer:
 
     @property
     def cause(self) -> str:
-        """The causation id with which the appended events name the setting."""
+        """The causation id of the events that the timer appends when it fires: it names the event that set the
+        timer.
+        """
         return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
 
     def anew(self) -> Event:

@@ -46,7 +46,7 @@ def versions(store: OpenedStore, *, category: str) -> None:
 
 
 def _version(event: FeedEvent | None) -> str:
-    """Return the version in an event's data, 1 if it has none; `UNTOLD` if its data cannot be read."""
+    """Return the version in an event's data, 1 if none; `UNTOLD` if there is no JSON object to read."""
     if event is None or isinstance(event.data, Claim):
         return UNTOLD
     try:

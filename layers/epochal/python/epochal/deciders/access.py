@@ -41,8 +41,8 @@ class Access(Generic[S, E]):
         unfold_is_origin: function that returns whether a state can begin with an unfold.
         event_is_origin: function that returns whether a state can begin with an event; None if only the first event
             can, so that events are read forward.
-        state_in_unfolds: whether events alone are not enough to make the state. Unfolds of which none is an origin are
-            then an error.
+        state_in_unfolds: whether the state can be made only from an unfold. A load then fails if there are unfolds, but
+            none that a fold can begin with.
         version: version of the fold. Snapshots of another version are out of date, and events are used instead.
         trust_unmarked: whether snapshots that do not say what they were made with are used, too.
     """

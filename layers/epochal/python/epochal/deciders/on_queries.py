@@ -333,7 +333,7 @@ def with_newer_events(
 def _fold(
     states: Mapping[str, Any], projections: Mapping[str, Projection[Any]], events: Sequence[Recorded]
 ) -> dict[str, Any]:
-    """Fold events into the states of the projections that they match."""
+    """Fold events into the states of the projections that match them, and return the new states."""
     folded = dict(states)
     for event in events:
         for name, projection in projections.items():

@@ -54,7 +54,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         return base.confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
-        """Read the stream again; if it has changed, return an earlier answer, or the base with a new model."""
+        """Read the stream again; return the confirmed base, a newer one if it changed, or an earlier answer."""
         ((party,), (before,)) = self.parties, base.loaded
         loaded = party.deciders.loader.read(party.stream, before)
         if token_of(loaded.known) == token_of(before.known):

@@ -604,7 +604,7 @@ class FeedReader:
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
-        """Return a function that reads a partition's events, without opening large ones if the layout can.
+        """Return a function that reads a partition's events, and leaves large bodies compressed if the layout can.
 
         Without `fetch`, bodies in the bucket stay claims.
 

@@ -83,7 +83,7 @@ class _Page:
         self.count += sum(map(len, map(itemgetter(2), wanted)))
 
     def _take_parts(self, parts: Sequence[EntryPart], removed: Predicate) -> None:
-        """Add wanted spans and removals in order."""
+        """Add an entry's wanted spans and removals, in the page's direction."""
         for part in parts if self.forward else reversed(parts):
             if isinstance(part, Span):
                 self._take_spans((part,))

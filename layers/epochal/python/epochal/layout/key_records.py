@@ -169,7 +169,7 @@ def read_record(item: Item) -> RecordContents:
 
 
 def check_contents(record: RecordContents | None, append_id: bytes | None) -> None:
-    """Raise `InvalidInput` if a record is of a write with another append id.
+    """Raise `InvalidInput` if a record has an append id, and it is not `append_id`.
 
     Args:
         append_id: append id of the write; None for a decision, which no such write may have preceded.

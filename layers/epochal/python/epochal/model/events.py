@@ -149,7 +149,8 @@ class Recorded:
         tags: tags of the event, in order.
         id: id, a UUID, of an event with tags or of one for which the caller chose an id; else empty.
         place: text that orders events with tags; empty for an event without tags.
-        trail: how far the read was when it reached the event, from which its position follows; None for none.
+        trail: progress of the read at this event, from which the event's position is computed; None if it was not read
+            by a query.
     """
 
     stream: str = ""

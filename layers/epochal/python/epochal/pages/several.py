@@ -62,7 +62,7 @@ def append_all_on(
     key: str | None = None,
     also: Also = (),
 ) -> Steps[Outcome]:
-    """Append like `append_all`, if the known last pages, and those of `reads`, are unchanged.
+    """Append like `append_all`, if the known last pages of these streams and of those read are unchanged.
 
     Where nothing is appended, that is all that is asked. Under a key the outcome may be that of an earlier call, which
     includes the streams that were only read; one append alone that is keyed is as `layout.once` wants it.

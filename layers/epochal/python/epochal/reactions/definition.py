@@ -382,7 +382,8 @@ class Reaction:
         return result if self.asynchronous else must_be_done(result, "handler")
 
     def wants(self, span: Span) -> bool:
-        """Return whether a span of a requested category may contain events to deliver.
+        """Return whether a span (consecutive events of one stream), of a category of the reaction, may have events to
+        deliver.
 
         Args:
             span: consecutive events of one stream, with their types.

@@ -91,8 +91,8 @@ class Instance:
         version: version of the process with which the instance began; 0 if there is no instance.
         state: state of the user's class.
         had: next index to take from each stream of inputs, by `layout/stream`.
-        timers: names of timers that were set and not cancelled. They may have fired: an input of such a type can come
-            from elsewhere, or from a timer that has been set anew since.
+        timers: names of timers that were set and not cancelled. A timer that has fired stays listed, since an input
+            does not prove that it fired: the same event may come from elsewhere, or from an earlier setting.
         performed: index below which all outputs have been performed.
         done: whether the instance takes no more inputs.
         subjects: persons for whom any of the inputs is sealed.

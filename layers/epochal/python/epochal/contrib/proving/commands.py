@@ -253,7 +253,7 @@ def _does(settings: Settings, function: str, kind: str) -> set[str] | None:
 
 
 def _alike(function: str, layout: str) -> Sequence[str]:
-    """Return the kinds of functions whose accesses to a layout make up the access of this kind.
+    """Return a function's own kind; for `process`, the kinds whose accesses to a layout it has.
 
     A function of a process is a reaction that appends to streams.
     """
@@ -313,7 +313,7 @@ def alarms(proof: ProofRun) -> str:
     count = len(silent)
 
     def all_is_well() -> bool:
-        """Return whether all alarms are OK and have data; remove alarms with data from `silent`."""
+        """Remove alarms that have data from `silent`; return whether none is left there, and all alarms are OK."""
         now = time.time()
         proof.used["metrics"] += len(silent)
         sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []

@@ -37,7 +37,8 @@ class StoredState:
         compressed_bytes: bytes of the compressed content.
         inline: compressed content in base64; None where it is in the bucket.
         offload_key: key of the object in the bucket; None where the content is `inline`.
-        safe_window: the projector's own text about its safe window; None for none.
+        safe_window: text that the projector keeps about its safe window (the time in which late events may change the
+            order); not interpreted here; None for none.
     """
 
     projector: str

@@ -116,7 +116,7 @@ def _over_all(
 
 
 def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[list[Armed]]:
-    """Yield the timers set by the events of a feed partition, one list for each page of the feed.
+    """Yield the timers set in a feed partition, of copied streams or of the others, page by page.
 
     With `copied`, these are the timers of copied streams only; without, all others.
     """

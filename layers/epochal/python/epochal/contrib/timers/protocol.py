@@ -422,7 +422,7 @@ def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worke
 
 
 def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -> Doing[None]:
-    """Fire a slot's due timers, send delayed wake-ups for its others, and note a failure in `worked`."""
+    """Fire a slot's due timers, send wake-ups for the rest; if one fails, add the slot to `worked.failed`."""
     after, failing = None, False
     while True:
         page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)

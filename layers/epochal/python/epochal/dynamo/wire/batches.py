@@ -72,7 +72,7 @@ class BatchClient:
     def send(
         self, action: str, target: str, body: bytes, entries: Iterable[Mapping[str, Any]]
     ) -> BatchResult:
-        """Send a batch, with retries; return which entries were accepted and which failed.
+        """Send a batch, again while the service is unavailable; return the accepted and the failed entries.
 
         Args:
             action: name of the action, for errors.
