@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from aws_cdk.assertions import Template
 
 from epochal.cdk import Store
 from epochal.cdk.parts.functions import Code
+from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES
 from epochal.contrib.subjects.cdk import SubjectKeys
 from stacks.stages import stage_from
@@ -84,10 +86,15 @@ def test_a_key_of_ones_own_encrypts_both_and_is_granted() -> None:
     assert "kms:Decrypt" in text
 
 
-def test_the_guides_stack_is_one() -> None:
-    (block,) = re.findall(r"^```py\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+def test_the_guides_stack_is_one(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sources, "shipped", lambda: sources)
+    (tmp_path / "functions" / "desk").mkdir(parents=True)
+    (tmp_path / "functions" / "desk" / "desk.py").touch()
+    _, *blocks = re.findall(r"^```py\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"__name__": "people"}
-    exec(compile(block, "people.py", "exec"), names)  # noqa: S102  the guide's own
+    for block in blocks:
+        code = block.replace('"functions/', f'"{tmp_path}/functions/')
+        exec(compile(code, "people.py", "exec"), names)  # noqa: S102  the guide's own
     template = Template.from_stack(names["stack"])
     template.resource_count_is("AWS::DynamoDB::GlobalTable", 2)
     for name in re.findall(r"`(epochal-prod-[a-z-]+)`", GUIDE):
