@@ -56,7 +56,9 @@ class Access(Generic[S, E]):
 
     @property
     def every_event_counts(self) -> bool:
-        """Whether a state is folded from all events of its stream, or from all since a state that is known already."""
+        """Whether no event may be left out: a state is folded from all events, or from all since a state that is
+        known.
+        """
         return self.unfold_is_origin is never and self.event_is_origin is None
 
     def __post_init__(self) -> None:

@@ -142,7 +142,7 @@ class AllTransacted(Generic[T]):
     """The outcome of a joint decision on several streams.
 
     Attributes:
-        parties: outcome of each party, in their order.
+        parties: outcome for each of the streams decided on, in the order given.
         capacity: capacity that the whole decision consumed.
     """
 

@@ -292,8 +292,9 @@ class Appended:
         version: the stream's next index after this append: its events are `first` to `version - 1`.
         token: token of the stream's state after this append; an append that expects it takes one request.
         events: the appended events that have tags, as they are stored.
-        position: position to append `after` next: that of the condition, with this append; without a condition, that of
-            the tags of the events. If `replayed`, it may be from before the append.
+        position: position to pass as `after` to the next append: that of the condition, moved on past this append;
+            without a condition, the end of the events' tags. If `replayed`, it may be older, and the next append may
+            conflict.
         versions: number of events of each tag, these included; `ReadModel.wait_for` takes it, with the tag's name in
             the feed. If `replayed`, it may count later events too.
         streams: for an append to several streams, the result of each, by the stream's name.

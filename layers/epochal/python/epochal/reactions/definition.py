@@ -205,8 +205,8 @@ class Delivery:
         attempt: number of the attempt, from 1. A delivery that comes again because a process died, or lost a race, has
             attempt 1: use the keys.
         removal: removal of events of the stream, for a reaction's `removed`.
-        next: index after the last event that the delivery covers, including those after `events` that the reaction does
-            not take; None if there are none of these.
+        next: index after the events that follow `events`, that the reaction does not take, and that the delivery covers
+            too; None if it ends with `events`.
     """
 
     group: str
@@ -248,7 +248,7 @@ class Reaction:
     """A handler, with the events it handles and how. Calling a reaction calls the handler, as tests do.
 
     Attributes:
-        name: name of the consumer group whose checkpoints these are; another name begins anew.
+        name: name of the consumer group, under which its checkpoints are stored; a new name begins anew.
         handler: function that is called with each delivery.
         categories: categories of streams, types of aggregates and groups of tags; None for all.
         types: types of events; None for all except those of timers (`scheduling`), which must be named.

@@ -91,7 +91,8 @@ class ModelKeys:
     """The keys of one generation, by name, the list of all documents among them.
 
     Attributes:
-        by_name: the generation's secondary keys by name, and the list of all documents under a name of its own.
+        by_name: secondary keys of the generation by name; the key that lists all documents is among them, under a
+            reserved name.
     """
 
     by_name: Mapping[str, SecondaryKey]

@@ -328,7 +328,8 @@ class TaggedStore(ABC):
         return position
 
     def verify_seals(self, position: Position) -> Position:
-        """Return the position with the tokens trusted whose seals are valid; unchanged if the store has none.
+        """Check the signatures (seals) of the tokens in a position that a client sent; return it with the valid ones
+        marked as trusted.
 
         Tokens without a valid seal stay untrusted, and cost a read.
 
@@ -561,7 +562,9 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, Seals.of(self.streams, writes=writes).seal_token)
 
     def verify_seals(self, position: Position) -> Position:
-        """Return the position with the tokens trusted whose seals are valid; the others cost a read."""
+        """Check the signatures (seals) of the tokens in a position that a client sent; return it with the valid ones
+        marked as trusted.
+        """
         return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:

@@ -233,7 +233,8 @@ class EpochalDCBRecorder(DCBRecorder):
     def read(
         self, query: DCBQuery | None = None, *, after: int | None = None, limit: int | None = None
     ) -> DCBReadResponse:
-        """Read matching events above number `after`, at most `limit`, with the head's or last one's number.
+        """Read the matching events above number `after`; return them with the last one's number if `limit` cut them
+        off, else the highest.
 
         The head is the number of the last event of all, or with a limit the number of the last event returned.
 
