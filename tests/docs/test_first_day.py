@@ -44,6 +44,12 @@ def test_the_stage_that_it_declares_is_one_and_has_what_a_proof_asks_for() -> No
     assert stage.reactions[PROCESS].process
 
 
+def test_it_shows_the_code_that_is_deployed() -> None:
+    shown = dict(re.fullmatch(r"# (\S+)\n(.*)", block, re.DOTALL).groups() for block in blocks("py")[1:])
+    files = [path for path in (ROOT / "examples" / "proof").glob("*.py") if path.stem != "__init__"]
+    assert shown == {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+
+
 def test_its_list_has_each_check_in_its_order() -> None:
     timed = Stage(api=Api(types=(CATEGORY,), chosen={"timers_table": "timers"}))
     checks = all_checks(timed.proof())
