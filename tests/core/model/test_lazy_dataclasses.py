@@ -159,7 +159,7 @@ def test_an_object_is_made_shown_compared_copied_and_refused_as_by_dataclasses(
         lambda make: make() == make(),
         lambda make: make() == 3,
         lambda make: make() <= make(),
-        lambda make: hash(make()) == hash(make()),
+        lambda make: len({hash(each) for each in (make(), make())}),
         lambda make: setattr(make(), "a", 9),
         lambda make: delattr(make(), "a"),
         lambda make: told(lambda: copy.deepcopy(make())),
