@@ -647,7 +647,9 @@ class ReadModel(Generic[D]):
                 stored = head.item if was_written else self._get(head_key(self._of))
             if stored is None:
                 raise InvalidInput(
-                    "keys", f"{self._of} was built without: open its next generation with keys"
+                    "keys",
+                    f"{self._of} has no keys: no event has reached it yet, or it was built without keys, "
+                    "and only its next generation can have some",
                 )
             if "z" in stored:
                 raise InvalidInput("generation", f"{self._of} is being dropped")
