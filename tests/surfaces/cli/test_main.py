@@ -252,6 +252,27 @@ def test_a_place_that_is_named_wins_over_the_stacks_and_the_stacks_own_settings_
     assert settings.value("journal_shards") == 8
 
 
+def test_a_stack_on_the_command_line_wins_over_the_tables_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choices: list[Choice] = []
+
+    def note(choice: Choice) -> OpenedStore:
+        choices.append(choice)
+        raise StreamDeleted("Cart-1", 1)
+
+    monkeypatch.setattr(command_line, "open_store", note)
+    monkeypatch.setenv("EPOCHAL_STREAMS_TABLE", "library-streams")
+    for options in (["--stack", "shop"], ["--stack", "shop", "--streams-table", "restored"], []):
+        with pytest.raises(SystemExit):
+            command_line.main([*options, "state", "Cart-1"])
+    monkeypatch.setenv("EPOCHAL_STACK", "shop")
+    with pytest.raises(SystemExit):
+        command_line.main(["state", "Cart-1"])
+    tables = [choice.settings.value("streams_table") for choice in choices]
+    assert tables == ["", "restored", "library-streams", "library-streams"]
+
+
 def test_the_second_store_of_a_stack_is_found_by_its_name_and_never_taken_for_the_first(
     opened: Callable[..., OpenedStore],
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
+from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
 from epochal import extensions, plugins
@@ -33,7 +34,13 @@ from epochal.cli.removals import delete, prune
 from epochal.cli.stats import keep, stats, tables
 from epochal.cli.streams import read, state
 from epochal.cli.tagged import tagged
-from epochal.cli.target import Choice, OpenedStore, open_store, store_options
+from epochal.cli.target import (
+    Choice,
+    OpenedStore,
+    open_store,
+    store_options,
+    without_inherited_places,
+)
 from epochal.cli.versions import versions
 from epochal.cli.watch import watch
 from epochal.errors import EpochalError, InvalidInput
@@ -79,6 +86,8 @@ def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str
 
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
     """
+    if context.get_parameter_source("stack") is ParameterSource.COMMANDLINE:
+        named = without_inherited_places(context, named)
     choice = Choice(settings=Settings.of(**named), stack=stack, endpoint=endpoint, region=region)
     context.meta[Choice.__name__] = choice
     # Whoever invokes the command from Python may bring a store of its own.

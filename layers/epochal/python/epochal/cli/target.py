@@ -13,6 +13,7 @@ from functools import partial, wraps
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from epochal import extensions
 from epochal.cli import output
@@ -189,6 +190,20 @@ def open_store(choice: Choice) -> OpenedStore:
     }
     client = partial(service_client, endpoint=place.endpoint, region=place.region)
     return opened_in(place.deployment(settings, at_once=SIDE_BY_SIDE, kinds=kinds), client)
+
+
+def without_inherited_places(context: click.Context, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options without the tables and other places that come from the environment.
+
+    They belong to the store of which the environment was made, and not to the stack that the command line names.
+    """
+    places = {
+        name
+        for name, setting in declared().items()
+        if isinstance(setting.kind, Text)
+        and context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
+    }
+    return {name: value for name, value in named.items() if name not in places}
 
 
 def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
