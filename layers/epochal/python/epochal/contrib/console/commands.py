@@ -29,7 +29,7 @@ from epochal.hosting.services import invoker, measuring, reactions_of
 )
 @pass_store
 def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
-    """Serve pages that show the store in a browser, until interrupted.
+    """Show the store in a browser, until the command is interrupted.
 
     The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the
     address that is printed, with the key in it, sees what they see.

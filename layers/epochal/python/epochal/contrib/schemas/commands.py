@@ -35,7 +35,7 @@ from epochal.errors import InvalidInput
 @click.option("--title", default="Events", show_default=True, help="Title of the AsyncAPI document.")
 @output.with_json
 def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title: str) -> None:
-    """Print the JSON Schemas of the events of the given codecs, or an AsyncAPI document of them.
+    """Print the JSON Schemas of codecs, or an AsyncAPI document.
 
     They are one document. No store is needed.
     """

@@ -88,7 +88,7 @@ def list_(states: ProjectionStates, *, name: str) -> None:
 @click.option("--output", "target", default="-", help="File to write to. The default is standard output.")
 @_on_states
 def get(states: ProjectionStates, *, name: str, version: str, target: str) -> None:
-    """Write the state of VERSION of projection NAME to standard output or a file.
+    """Write a projection's state to standard output or a file.
 
     With --json, its numbers of bytes and events are printed as well.
     """
@@ -116,7 +116,7 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str) -> No
 @click.option("--last", default="", help="Sortable id of the last event that the state has processed.")
 @_on_states
 def put(states: ProjectionStates, *, name: str, version: str, source: str, processed: int, last: str) -> None:
-    """Store FILE as the state of VERSION of projection NAME, unless a later state is stored.
+    """Store FILE as the state of VERSION, unless a later one is stored.
 
     The file may have any size. FILE may be - for standard input. The command fails if the stored state has
     processed more events.
@@ -150,7 +150,7 @@ def delete(states: ProjectionStates, *, name: str, version: str) -> None:
 @click.option("--remove", is_flag=True, help="Delete the objects that are printed.")
 @_on_states
 def orphans(states: ProjectionStates, *, name: str, remove: bool) -> None:
-    """List the objects of projection NAME that no state refers to, or delete them with --remove.
+    """List a projection's orphaned objects, or --remove them.
 
     Objects younger than a day are not listed, since a write in progress may be about to refer to them.
     """

@@ -43,7 +43,7 @@ _TAGS: Final = click.option(
 @_TAGS
 @on_streams
 def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> None:
-    """Print the pending timers of STREAM, or of the tags of --tag, by their due times.
+    """Print the pending timers of STREAM or of --tag, by due time.
 
     All of the stream is read, or of what has the tags.
     """
@@ -60,7 +60,7 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
 @_TAGS
 @on_streams
 def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Cancel the pending timer NAME of STREAM, or of exactly the tags of --tag: it never fires.
+    """Cancel the pending timer NAME of STREAM, or of the --tag tags.
 
     An error where none is pending: it has fired, was cancelled, or never was.
     """
@@ -91,7 +91,7 @@ def _line(timer: Timer) -> str:
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Timers at most.")
 @on_store
 def due(store: OpenedStore, *, within: float, limit: int) -> None:
-    """List timers that are due, now or within --within seconds, and have not fired.
+    """List the timers that are due, now or --within, and not fired.
 
     One that was cancelled since it was set is listed, too, until its time has come.
     """
@@ -107,7 +107,7 @@ def due(store: OpenedStore, *, within: float, limit: int) -> None:
 )
 @on_store
 def rebuild(store: OpenedStore, *, function: str) -> None:
-    """Arm every pending timer again, as found in feed and streams, and print how many.
+    """Arm every pending timer again, and print how many there are.
 
     After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
     again. It sends wake-ups as the deployed reaction does, and asks AWS how.
@@ -127,7 +127,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
 @timers.command("take-over")
 @on_store
 def take_over(store: OpenedStore) -> None:
-    """Set pending timers of copied or imported streams anew, so that they fire here; print how many.
+    """Set timers of copied or imported streams anew, to fire here.
 
     After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
     when it was. Safe beside everything else, and again.

@@ -114,7 +114,7 @@ def export(
     codec: str,
     workers: int | None,
 ) -> None:
-    """Write the events of the feed, of tables or of their exports to files in FOLDER.
+    """Write events of the feed, of tables or of exports into FOLDER.
 
     Each event is a row. The export ends at the events that are in the feed when it begins. Run the command again to
     continue after an interruption.
@@ -294,7 +294,7 @@ def sql(
     until: int | None,
     as_csv: bool,
 ) -> None:
-    """Run a SELECT over the table `events` in DuckDB, and print the rows.
+    """Run a SELECT in DuckDB over the table `events`; print the rows.
 
     PLACE is an export, or a file of one. Without PLACE, the store is exported to a temporary folder first, as
     far as --category, --since and --until select.
