@@ -213,7 +213,7 @@ class ConditionUnmet(ConflictError):
 
 
 class Contended(ConflictError):
-    """A decision was made `attempts` times, and each time another writer was faster.
+    """A command was decided on `attempts` times, and each time another writer changed the stream or events first.
 
     Args:
         stream: name of the stream, or what else was decided on.
@@ -291,7 +291,7 @@ class SubjectForgotten(EpochalError, LookupError):
 
 
 class OutcomeUndetermined(EpochalError):
-    """The response to an append was lost, and the events that would show the outcome were pruned.
+    """Whether an append was applied is unknown: its response was lost, and events that would show it were pruned.
 
     Args:
         stream: name of the stream of the append.

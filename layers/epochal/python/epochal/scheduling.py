@@ -60,7 +60,7 @@ At = timedelta | datetime | str
 def after(
     *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
 ) -> At:
-    """Return the time from the setting of a timer until it is due, as the sum of these parts.
+    """Return how long after it is set a timer is due: the sum of the given weeks, days, hours, minutes and seconds.
 
     `later` accepts at most 1,830 days.
 
@@ -118,7 +118,7 @@ def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ())
 
 
 def cancel(name: str, *, tags: Sequence[str] = ()) -> Event:
-    """Make an event that cancels the timer of this name, if one is pending where it is appended.
+    """Make an event that cancels the timer named `name` of the stream or tags that the event is appended to.
 
     Args:
         name: name of the timer.

@@ -42,7 +42,7 @@ class _Bridge(greenlet):
 
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a blocking method of an asynchronous place's store, and await the requests that it makes.
+    """Call a blocking method of a store that was opened with an `AsyncPlace`, and await the requests that it makes.
 
     `await run(listings_of(store).tags, "course")` returns what the method returns, or raises what it raises.
 
@@ -66,7 +66,7 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-    """Yield what a blocking generator method yields, awaiting each result when it is wanted.
+    """Call a blocking method that returns an iterator, and yield each of its results, awaiting it when it is wanted.
 
     Args:
         function: blocking method that returns an iterator.
@@ -198,13 +198,13 @@ class _Turn:
 
 
 class WriteCancelled(Exception):
-    """A write was cancelled while it was under way: the cause of the `CancelledError`, which `cancelled_write` finds.
+    """A write whose task was cancelled while it was under way. It causes the `CancelledError`: see `cancelled_write`.
 
     Attributes:
-        known: whether the outcome is known. False if the write was cancelled a second time, or with all tasks of its
-            loop, before it ended: it may have been applied.
-        outcome: what the write returned although it was cancelled, or the error that it raised: a `ConflictError` says
-            that nothing was written. None if the outcome is not known; some writes return None.
+        known: whether it is known what became of the write. False if a second cancellation, or that of all tasks of the
+            loop, came before it ended: it may have been applied.
+        outcome: what the write returned in spite of the cancellation, or the error that it raised: a `ConflictError`
+            says that nothing was written. None if `known` is False, or if the write returns None.
     """
 
     def __init__(self, outcome: object = None, *, known: bool) -> None:
@@ -214,7 +214,7 @@ class WriteCancelled(Exception):
 
 
 def cancelled_write(error: BaseException) -> WriteCancelled | None:
-    """Return the write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; else None.
+    """Return the cancelled write behind a `CancelledError`, or a `TimeoutError` that came of one; None without one.
 
     Args:
         error: error that was caught, such as a `TimeoutError` of `asyncio.timeout`.

@@ -72,7 +72,7 @@ class _Connections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncPlace(Place):
-    """Where tables are, for an asynchronous program; a context that closes its connections.
+    """The AWS endpoint and region of the tables, for asynchronous programs; a context that closes its connections.
 
         async with AsyncPlace() as place:
             streams = AsyncStreams(open_streams("epochal-prod-streams", bucket="…", place=place))
@@ -81,9 +81,9 @@ class AsyncPlace(Place):
     before it is entered, and be used after.
 
     Attributes:
-        endpoint: URL of the service; None for the one of the usual AWS chain.
-        region: region of the tables; None for the one of the usual AWS chain.
-        connections: most connections at the same time.
+        endpoint: URL of DynamoDB; None for the one that the usual AWS configuration names.
+        region: AWS region of the tables; None for the one that the usual AWS configuration names.
+        connections: largest number of connections that are open at the same time.
     """
 
     carrier: str = field(default="aiohttp", init=False, repr=False)
@@ -112,11 +112,11 @@ class AsyncPlace(Place):
         await self._connections.left.aclose()
 
     def execute(self) -> Execute:
-        """Build an interpreter whose requests wait within what `bridge.run` runs."""
+        """Make the function that sends a store's requests to DynamoDB, for blocking methods that `bridge.run` calls."""
         return carrier_interpreter(self._carry, lambda: self._connections.where)
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
-        """Open a deployment at this place, whose pauses and bucket do not block the event loop."""
+        """Open a deployment at this endpoint and region, whose pauses and bucket do not block the event loop."""
         opened = Place.deployment(self, settings, **how)
         driver = replace(opened.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
         return replace(opened, driver=driver, bucket=_BucketInThreads(opened.bucket))
@@ -206,7 +206,7 @@ class AsyncCarrier:
 
 @dataclass(frozen=True, slots=True)
 class AsyncStreams:
-    """A store of streams for asynchronous programs: each method is that of `Streams`, awaited, and raises what it does.
+    """A store of streams for asynchronous programs: the methods of `Streams`, awaited, with the same errors.
 
     A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
@@ -237,7 +237,7 @@ class AsyncStreams:
 
 @dataclass(frozen=True, slots=True)
 class AsyncTaggedEvents:
-    """A store of tagged events for asynchronous programs: its methods, awaited, raise what the store's own do.
+    """A store of tagged events for asynchronous programs: the blocking store's methods, awaited, with the same errors.
 
     An append that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
@@ -257,13 +257,13 @@ class AsyncTaggedEvents:
 
 @dataclass(frozen=True, slots=True)
 class AsyncJoinedAppends:
-    """Joins appends of several tasks to a stream in one write: the methods of `JoinedAppends`, awaited.
+    """Joins appends to a stream from several tasks in one write: the methods of `JoinedAppends`, awaited.
 
     They raise what those do. An append that is cancelled goes on to its end, whether it writes or waits for another
     that does, and `cancelled_write` tells its outcome. What others append with it is not touched by that.
 
     Attributes:
-        joined: the blocking `JoinedAppends`, made over the `store` of an `AsyncStreams`; one for all tasks.
+        joined: the blocking `JoinedAppends`, made over the `store` of an `AsyncStreams` and shared by all tasks.
     """
 
     joined: JoinedAppends
@@ -274,7 +274,7 @@ class AsyncJoinedAppends:
 
 @dataclass(frozen=True, slots=True)
 class AsyncBulk:
-    """Many appends at once: `Bulk.append`, awaited, which raises what it does.
+    """Makes many appends at once in asynchronous programs: `Bulk.append`, awaited, with the same errors.
 
     A call that is cancelled goes on to its end, and `cancelled_write` tells its answers.
 
@@ -289,7 +289,7 @@ class AsyncBulk:
 
 @dataclass(frozen=True, slots=True)
 class AsyncFeed:
-    """The feed for asynchronous programs: each method is that of `FeedReader`, awaited, and raises what it does.
+    """The feed for asynchronous programs: the methods of `FeedReader`, awaited, with the same errors.
 
     Attributes:
         reader: the blocking reader of the feed, opened with an `AsyncPlace` or in memory.
@@ -318,7 +318,8 @@ class AsyncFeed:
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True)
 class AsyncReadModel(Generic[D]):
-    """One generation of a read model: each method is that of `ReadModel`, awaited, and raises what it does.
+    """A generation of a read model, for asynchronous programs: the awaited methods of `ReadModel`, with the same
+    errors.
 
     A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
 
@@ -329,7 +330,7 @@ class AsyncReadModel(Generic[D]):
     model: ReadModel[D]
 
     apply = writes(ReadModel.apply, of="model")
-    """Fold a delivery's events into the documents, as `ReadModel.apply` does, with a plain function `fold`.
+    """Fold a delivery's events into the documents with a plain function `fold`, as `ReadModel.apply` does.
     """
 
     remove = writes(ReadModel.remove, of="model")
@@ -426,7 +427,7 @@ class AsyncReadModels:
         return AsyncReadModel(await run(live, name))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel[Any]:
-        """Make a generation the live one, as `ReadModels.swap` does, and return it.
+        """Make a generation of a read model the live one, as `ReadModels.swap` does, and return it.
 
         Args:
             name: name of the read model.
@@ -446,19 +447,20 @@ R = TypeVar("R")
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AsyncDeciders(Generic[C, S, E]):
-    """Deciders for asynchronous programs: each method is that of `Deciders`, awaited, and raises what it does.
+    """Deciders for asynchronous programs: the methods of `Deciders`, awaited, with the same errors.
 
     `decide` and `evolve` are plain functions, as before: they must not wait. A decision that is cancelled goes on to
     its end, and `cancelled_write` tells its outcome.
 
     Attributes:
         streams: the store of streams, opened with an `AsyncPlace` or in memory.
-        access: the access strategy, as in `Deciders`.
-        attempts: most decisions on one command before `Contended` is raised, as in `Deciders`.
+        access: what a decision reads and stores, such as snapshots, as in `Deciders`.
+        attempts: number of decisions on one command before `Contended` is raised, as in `Deciders`.
         cache: cache of states, as in `Deciders`; None for none.
         codec: codec of the domain's events, as in `Deciders`.
         decider: the domain's rules, as in `Deciders`.
-        forget_pruned: whether to begin anew from the initial state if a stream was pruned, as in `Deciders`.
+        forget_pruned: whether to begin anew from the initial state, instead of raising `EventsPruned`, if a stream was
+            pruned, as in `Deciders`.
     """
 
     streams: AsyncStreams
@@ -573,11 +575,11 @@ class AsyncDeciders(Generic[C, S, E]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncDecisions:
-    """Decisions on tagged events: each method is that of `Decisions`, awaited, and raises what it does.
+    """Decisions on tagged events for asynchronous programs: the methods of `Decisions`, awaited, with the same errors.
 
     Attributes:
         store: the store of tagged events, opened with an `AsyncPlace` or in memory.
-        attempts: most decisions on one command before `Contended` is raised, as in `Decisions`.
+        attempts: number of decisions on one command before `Contended` is raised, as in `Decisions`.
         snapshots: where folded models are stored, as in `Decisions`.
     """
 
@@ -596,4 +598,4 @@ class AsyncDecisions:
 
 
 handle_all = written(on_streams.handle_all)
-"""`epochal.deciders.handle_all`, awaited, of parties that `AsyncDeciders.on` makes."""
+"""Run `epochal.deciders.handle_all` in asynchronous programs, on parties that `AsyncDeciders.on` makes."""

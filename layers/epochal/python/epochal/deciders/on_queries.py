@@ -87,7 +87,7 @@ domain's own errors.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """Makes decisions on a store of tagged events.
+    """Decides on commands by queries over tagged events, and appends the events that are decided.
 
     Attributes:
         store: the store of tagged events.

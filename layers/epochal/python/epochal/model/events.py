@@ -257,7 +257,7 @@ recorded: Final = fast_constructor(Recorded)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfold:
-    """State derived from events (a snapshot), stored beside the newest of them in the stream's head.
+    """State derived from events (a snapshot), stored with the newest events in the stream's head (its last item).
 
     The next write of unfolds replaces all that are there.
 

@@ -74,7 +74,7 @@ class AtVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """The exact state of a stream: any write since, of events or unfolds, conflicts with it.
+    """The exact state of a stream. An append that expects it is refused after any other write, of events or unfolds.
 
     Take it from an answer, and pass it back unchanged: its parts may change in a later release.
 
@@ -167,7 +167,7 @@ class Position:
 
 
 ExpectedVersion = Expected | AtVersion | Token
-"""What a writer expects of a stream."""
+"""What a writer expects a stream's version to be; an append to a stream in another state is refused."""
 
 
 def meets(expected: Expected | AtVersion, version: int | None) -> bool:
@@ -282,7 +282,7 @@ _NOWHERE: Final = Position()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """The append was applied, exactly once.
+    """The result of an append that was applied, exactly once.
 
     `first`, `version` and `token` are of the stream that the call named, and 0 if it named none, or several. `events`,
     `position` and `versions` are of tags, and empty if the events have none.
@@ -315,7 +315,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Nothing was written, because the stream, matching events or `also` conditions did not allow it.
+    """The result of an append that wrote nothing: the stream, matching events or `also` conditions did not allow it.
 
     The stream is not at the expected version, or events that match the condition (`fail_if`) exist, or conditions of
     items in `also` do not hold.
@@ -350,7 +350,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undetermined:
-    """Whether the append was applied cannot be known: the response was lost and its events may be pruned.
+    """The result of an append that may or may not be applied: its response was lost, and its events may be pruned.
 
     The events from index `first` on, which would tell, have been pruned since; for an append to several `streams`, in
     every one of them.
@@ -372,7 +372,7 @@ Outcome = Appended | Conflict | Undetermined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAppend:
-    """An append to one of the streams, with the arguments of `Streams.append`.
+    """The append to one stream within a call that appends to several, with the arguments of `Streams.append`.
 
     Attributes:
         stream: name of the stream.

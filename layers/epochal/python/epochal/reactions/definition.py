@@ -53,7 +53,7 @@ of the others.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Narrows a reaction to the events that meet all of these conditions.
+    """Narrows a reaction to some events: those that meet all conditions that the selector's attributes set.
 
     The index knows streams and tags, so other streams are not read. The conversation and the metadata are checked in
     every remaining event.
@@ -195,7 +195,7 @@ OnFailure = Literal["park", "block"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The argument of a reaction's handler: events of one stream, the removal of some, or how far skipped ones go.
+    """The argument of a reaction's handler: events of one stream, notice of deleted ones, or how far skipped ones go.
 
     Attributes:
         group: name of the reaction.

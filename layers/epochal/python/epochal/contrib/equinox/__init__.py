@@ -66,7 +66,7 @@ TIP_BYTES = 32 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquinoxOptions:
-    """Settings of a stage for streams that are stored as tips; each field's name is the setting's name."""
+    """Settings of a stage for streams in the `tips` layout; each field's name is the setting's name."""
 
     equinox: bool = of_tables(
         False, Flag(), "Equinox applications use the table of tips too", EVENTS, broken=must_stay
@@ -93,7 +93,7 @@ class EquinoxOptions:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether events leave a Tip by fixed limits of bytes and events, instead of by cost."""
+        """Whether events leave a Tip (a stream's last item) at fixed limits of bytes and events, instead of by cost."""
         return self.equinox if self.calving == "auto" else self.calving == "fixed"
 
 

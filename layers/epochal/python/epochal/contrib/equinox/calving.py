@@ -21,7 +21,7 @@ from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact, Update
 from epochal.settings import Settings, variable
 
 Mode = Literal["two-step", "transactional"]
-"""Whether a calf and its Tip are written one after the other, or in one transaction."""
+"""How events that leave a Tip are written: before the Tip's update, or with it in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +42,17 @@ class _InMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByCost(_InMode):
-    """A rule of calving that moves events out of the Tip when that is cheaper than to leave them.
+    """A rule that moves events out of a stream's Tip (its last item) when that is cheaper than to leave them.
 
     Attributes:
-        mode: whether a calf and its Tip are written one after the other, or in one transaction.
+        mode: how events that leave the Tip are written: `two-step` before the Tip's update, `transactional` with it in
+            one transaction.
     """
 
     mode: Mode = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Return whether the events of the newest item, the Tip, move to an item of their own before `new`.
+        """Return whether an append first moves the events of the Tip, the stream's last item, to an item of their own.
 
         Args:
             tip: token of the stream's state, with the sizes of its Tip.
@@ -62,12 +63,13 @@ class ByCost(_InMode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed(_InMode):
-    """A rule of calving that moves events out of the Tip when it would exceed `max_bytes` of events or `max_events`.
+    """A rule that moves events out of a stream's Tip (its last item) at a fixed limit of their bytes or number.
 
     Attributes:
         max_bytes: largest number of bytes of events that stay in a Tip.
         max_events: largest number of events that stay in a Tip; None for any number.
-        mode: whether a calf and its Tip are written one after the other, or in one transaction.
+        mode: how events that leave the Tip are written: `two-step` before the Tip's update, `transactional` with it in
+            one transaction.
     """
 
     max_bytes: int = TIP_BYTES
@@ -75,7 +77,7 @@ class Fixed(_InMode):
     mode: Mode = "transactional"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Return whether the events of the newest item, the Tip, move to an item of their own before `new`.
+        """Return whether an append first moves the events of the Tip, the stream's last item, to an item of their own.
 
         Args:
             tip: token of the stream's state, with the sizes of its Tip.
@@ -89,7 +91,7 @@ class Fixed(_InMode):
 
 
 Calving = ByCost | Fixed
-"""The rule that decides when events are moved out of a stream's Tip."""
+"""The rule that decides when events are moved out of a stream's Tip (its last item): by cost, or at fixed limits."""
 
 
 def calving_of(settings: Settings) -> Calving:

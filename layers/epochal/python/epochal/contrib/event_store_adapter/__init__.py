@@ -102,7 +102,7 @@ def _must_keep_hyphenated(before: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterOptions:
-    """Settings of a deployment stage that concern aggregates; each field has the name of its setting."""
+    """Settings of a stage for aggregates in event-store-adapter's tables; each field has the name of its setting."""
 
     # With other keys, stored items are not found. A shard is one value of a partition key: more than 10,000 do not
     # spread the load any further.

@@ -63,11 +63,11 @@ class AsyncAggregateDeciders(Generic[C, S, E]):
 
     Attributes:
         store: the store of aggregates, opened with an `AsyncPlace` or in memory.
-        attempts: most decisions on one command, as in `AggregateDeciders`.
+        attempts: number of decisions on one command before `Contended` is raised, as in `AggregateDeciders`.
         codec: codec of events, as in `AggregateDeciders`.
         decider: the domain's rules, as in `AggregateDeciders`.
         policy: function that says which appends store a snapshot, as in `AggregateDeciders`.
-        state: codec of snapshots, as in `AggregateDeciders`.
+        state: codec of the states that are stored as snapshots, as in `AggregateDeciders`.
     """
 
     store: AsyncAggregates

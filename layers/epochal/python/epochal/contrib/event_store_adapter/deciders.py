@@ -54,13 +54,13 @@ R = TypeVar("R")
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Standing(Generic[S]):
-    """A decider's state of an aggregate, and the lock at which it was made.
+    """A state that a decider folded from an aggregate, with the aggregate's version and event number at that time.
 
     Attributes:
-        state: state with all events folded in.
+        state: decider's state, with all of the aggregate's events folded in.
         lock: version and last event number of the aggregate; None if there is no such aggregate.
-        events: number of events after the snapshot.
-        size: bytes of data of the events after the snapshot.
+        events: number of the aggregate's events after its latest snapshot.
+        size: number of bytes of data of the aggregate's events after its latest snapshot.
         out_of_date: whether the stored snapshot could not be used, so that the next append stores another one.
     """
 
@@ -76,12 +76,12 @@ class AggregateTransacted(Generic[S, E]):
     """Result of a transaction on an aggregate.
 
     Attributes:
-        standing: state and lock after the decision; pass it to the next transaction to save its read.
+        standing: state and lock after the decision; given to the next transaction, it saves reading the aggregate.
         events: events that were decided; if there are none, nothing was written.
-        retention_error: error that kept old copies of snapshots from being retired, or None; the events are safe all
-            the same.
+        retention_error: error that kept old snapshot copies from being deleted or set to expire, or None; the events
+            are safe all the same.
         replayed: whether an earlier call with the idempotency key appended the events.
-        capacity: capacity that the transaction consumed, with its loads and refused appends.
+        capacity: DynamoDB capacity that the transaction consumed, its loads and refused appends included.
     """
 
     standing: Standing[S]
@@ -107,11 +107,12 @@ class AggregateDeciders(Generic[C, S, E]):
 
     Attributes:
         store: store of the aggregates.
-        decider: decides on commands, and evolves states.
-        codec: codec of events. Aggregates keep their type, data and timestamp; an event with more is refused.
-        state: codec of snapshots.
-        policy: function that says which appends after the first store a snapshot.
-        attempts: most decisions on one command before `Contended` is raised.
+        decider: the domain's rules: a function that decides on commands, and one that evolves states.
+        codec: codec of events. Aggregates store an event's type, data and timestamp; an event with anything else is
+            refused.
+        state: codec of the states that are stored as snapshots.
+        policy: function that says which appends store a snapshot; an aggregate's first append always does.
+        attempts: number of decisions on one command before `Contended` is raised.
     """
 
     store: AggregateStore

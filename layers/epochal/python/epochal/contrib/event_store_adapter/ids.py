@@ -38,7 +38,7 @@ class AggregateId:
 
 
 Hash = Callable[[AggregateId], int]
-"""Hash function of an aggregate's id. It spreads aggregates over the shards of their tables' keys."""
+"""Function that hashes an aggregate's id to choose the shard of the tables' keys that the aggregate is stored under."""
 
 
 def aggregate_id(kind: str, value: str) -> AggregateId:
@@ -106,7 +106,7 @@ class AggregateTypes:
         return aggregate_id(kind, value)
 
     def read(self, aid: str) -> AggregateId | None:
-        """Parse an id into the one aggregate that it names; return None if its type or value would be empty.
+        """Parse the text of an aggregate's id into type and value; return None if either would be empty.
 
         The type is the declared one that begins the id, or else what precedes the first `-`.
 
@@ -118,7 +118,7 @@ class AggregateTypes:
         return AggregateId(type=kind, value=value) if kind and value else None
 
     def check(self, aggregate: AggregateId) -> None:
-        """Raise `InvalidInput` unless an aggregate's id reads back as the same aggregate.
+        """Raise `InvalidInput` unless an aggregate's id, written as text and parsed, gives the same type and value.
 
         Otherwise the id would stand for an aggregate of another type.
 
@@ -137,7 +137,7 @@ class AggregateTypes:
 
     @property
     def names(self) -> frozenset[str]:
-        """The declared types."""
+        """The names of the declared types of aggregates."""
         return self._types
 
     def __contains__(self, kind: str) -> bool:

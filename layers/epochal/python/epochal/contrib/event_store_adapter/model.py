@@ -16,8 +16,8 @@ class AggregateEvent:
     """An event to append to an aggregate.
 
     Attributes:
-        type: name of the kind of event.
-        data: body of the event, UTF-8 JSON.
+        type: name of the event's type, such as `OrderPlaced`.
+        data: body of the event, as UTF-8 JSON.
         occurred_at: when the event happened, ISO 8601; None for the moment of the append.
     """
 
@@ -54,8 +54,8 @@ class RecordedAggregateEvent:
     Attributes:
         aggregate: id of the event's aggregate.
         seq_nr: number of the event in its aggregate, counted from 1.
-        type: name of the kind of event.
-        data: body of the event, UTF-8 JSON.
+        type: name of the event's type, such as `OrderPlaced`.
+        data: body of the event, as UTF-8 JSON.
         occurred_at: when the event happened, as it is stored; other libraries store a number, which is kept as its
             digits.
     """
@@ -83,10 +83,10 @@ class RecordedAggregateEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """Version and last event number of an aggregate, which make the next append one request.
+    """Version and last event number of an aggregate. An append that is given them takes one request.
 
     Attributes:
-        version: version of the optimistic lock, from 1; every append raises it.
+        version: version of the aggregate for optimistic locking, from 1; every append raises it.
         seq_nr: number of the aggregate's last event.
     """
 
@@ -95,20 +95,20 @@ class Lock:
 
 
 ExpectedLock = Expected | AtVersion | Lock
-"""Expected version of an aggregate: a state, a version, or a whole lock, which makes the append one request."""
+"""What an append expects of an aggregate: a state, a version, or a whole `Lock`, with which it takes one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateSnapshot:
-    """A snapshot: an aggregate's state as of one of its events, and the lock of its head.
+    """A snapshot: an aggregate's state as of one of its events, and the aggregate's lock.
 
     Attributes:
         aggregate: id of the aggregate.
-        data: the state, UTF-8 JSON.
+        data: aggregate's state, as UTF-8 JSON.
         seq_nr: number of the last event that is folded into the state.
         lock: version and last event number of the aggregate.
-        made_with: class and version with which a decider made the snapshot; empty if that is unknown, as for another
-            library's snapshot.
+        made_with: class of the state and version of the rules that a decider made the snapshot with; empty if unknown,
+            as for other libraries' snapshots.
     """
 
     aggregate: AggregateId

@@ -19,11 +19,11 @@ class AggregateAppended:
 
     Attributes:
         first: number of the first event of the append.
-        lock: lock that the append left, with the number of its last event.
-        retention_error: error with which retiring old snapshots failed afterwards, or None; the events are safe all the
-            same, and the next append or `retire` takes it up.
+        lock: version of the aggregate after the append, and number of its last event.
+        retention_error: error that kept old snapshot copies from being deleted or set to expire, or None; the append is
+            safe all the same, and the next append or `retire` tries again.
         replayed: whether an earlier call with the idempotency key made the append.
-        capacity: capacity that the call consumed.
+        capacity: DynamoDB capacity that the append consumed.
     """
 
     first: int
@@ -39,8 +39,9 @@ class AggregateConflict:
 
     Attributes:
         version: version of the aggregate; 0 if there is none.
-        head: the aggregate's head that did not match the expectation, or None; see `AggregateStore.since`.
-        capacity: capacity that the call consumed.
+        head: item with the aggregate's latest snapshot and version, which the expectation did not match, or None;
+            `AggregateStore.since` takes it.
+        capacity: DynamoDB capacity that the refused append consumed.
     """
 
     version: int
@@ -55,12 +56,12 @@ def conflict_with(head: AggregateHead | None) -> AggregateConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """An aggregate's snapshot and the events after it. `snapshot.lock` makes the next append one request.
+    """An aggregate's latest snapshot and the events after it. An append with `snapshot.lock` takes one request.
 
     Attributes:
-        snapshot: snapshot in the aggregate's head.
+        snapshot: latest snapshot of the aggregate.
         events: events after the snapshot, in order.
-        capacity: capacity that the replay consumed.
+        capacity: DynamoDB capacity that reading the snapshot and events consumed.
     """
 
     snapshot: AggregateSnapshot

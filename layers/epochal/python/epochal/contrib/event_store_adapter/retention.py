@@ -23,11 +23,11 @@ AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The number of older snapshots that an aggregate keeps, and the time after which others expire.
+    """How many copies of an aggregate's snapshots are kept, and when older copies expire.
 
     Attributes:
-        keep: number of the newest copies of an aggregate's snapshot that stay, at least 1.
-        ttl_seconds: seconds until older copies of the snapshot expire; None deletes them at once.
+        keep: number of an aggregate's newest snapshot copies that are kept, at least 1.
+        ttl_seconds: seconds after which snapshot copies beyond `keep` expire; None deletes them at once.
     """
 
     keep: int = 1

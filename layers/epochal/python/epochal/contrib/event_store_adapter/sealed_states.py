@@ -24,7 +24,7 @@ _NO_STATE: Final = b"null"
 def sealed_state(
     codec: StateCodec[S], subjects: Subjects, *, subject_of: Callable[[S], str | None]
 ) -> StateCodec[S]:
-    """Make a codec of states that seals each state for its subject.
+    """Make a codec of states that encrypts each state with the key of the person it is about (its subject).
 
     Events are sealed by `sealed_codec`.
 

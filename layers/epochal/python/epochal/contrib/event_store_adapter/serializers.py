@@ -102,12 +102,13 @@ _UNREADABLE: Final = (CorruptData, ValueError, TypeError, KeyError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A format of payloads: a function that writes payloads, and one that reads them.
+    """A format of stored events or snapshots: a function that writes their payloads, and one that reads them.
 
     Attributes:
-        write: makes a payload of a type and its data; raises `InvalidInput` for data that the form cannot hold.
-        read: returns type and data of a payload, an empty type if it names none; raises `ValueError` or `CorruptData`
-            for another form.
+        write: function from a type and its data to a payload; raises `InvalidInput` for data that the format cannot
+            hold.
+        read: function from a payload to its type and data, with an empty type if it names none; raises `ValueError` or
+            `CorruptData` for another format.
     """
 
     write: Callable[[str, bytes], bytes]
@@ -116,13 +117,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serializer:
-    """Writes and reads payloads of events and snapshots as one library does.
+    """Writes and reads payloads of events and snapshots in the format of one of the libraries that share the tables.
 
     Attributes:
         name: name of the serializer in error messages.
         events: format of the payloads of events.
-        snapshots: format of the payloads of snapshots. The type of a snapshot is that of its aggregate.
-        text: whether payloads are stored as text instead of bytes; both are read.
+        snapshots: format of the payloads of snapshots, which are written with the type of the aggregate.
+        text: whether payloads are written as text instead of bytes; either is read.
     """
 
     name: str
@@ -131,7 +132,7 @@ class Serializer:
     text: bool = False
 
     def event(self, payload: bytes) -> tuple[str, bytes]:
-        """Read type and data of an event's payload; raise `CorruptData` if it has another form.
+        """Read the type and data of an event's payload; raise `CorruptData` if it has another format.
 
         Args:
             payload: payload of a stored event.
@@ -139,7 +140,7 @@ class Serializer:
         return self._read(self.events, payload)
 
     def snapshot(self, payload: bytes) -> bytes:
-        """Read the data of a snapshot's payload; raise `CorruptData` if it has another form.
+        """Read the data of a snapshot's payload; raise `CorruptData` if it has another format.
 
         Args:
             payload: payload of a stored snapshot.

@@ -19,12 +19,12 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, kw_only=True)
 class Since(Generic[S]):
-    """What a policy decides by: the events since the last snapshot, and the state with the new ones.
+    """What a snapshot policy decides by: the events since the last snapshot, and the state with the new events.
 
     Attributes:
         state: state with the new events folded in.
         events: number of events after the snapshot, the new ones included.
-        size: bytes of data of the events after the snapshot, the new ones included.
+        size: number of bytes of data of the events after the snapshot, the new ones included.
     """
 
     state: S
@@ -37,7 +37,7 @@ Policy = Callable[[Since[Any]], bool]
 
 
 def every(events: int) -> Policy:
-    """Make a policy that stores a snapshot after this many events since the last one; 1 for every append.
+    """Make a policy that stores a snapshot once `events` events were appended since the last one; 1 for every append.
 
     Args:
         events: number of events, 1 or more.
@@ -51,7 +51,7 @@ ONE_BATCH: Final = every(BATCH_KEYS)
 
 
 def by_size(size: int) -> Policy:
-    """Make a policy that stores a snapshot once the events since the last one have this many bytes.
+    """Make a policy that stores a snapshot once the data of the events since the last one is `size` bytes or more.
 
     Args:
         size: number of bytes, 1 or more.

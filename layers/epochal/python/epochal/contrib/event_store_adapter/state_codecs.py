@@ -27,12 +27,11 @@ class StateCodec(Generic[S]):
     Attributes:
         encode: function from a state to UTF-8 JSON.
         decode: function from UTF-8 JSON to the state; raises a `ValueError`, `TypeError`, `LookupError` or
-            `AttributeError` for what it cannot read: then the state is made from the events.
+            `AttributeError` for JSON that it cannot read, upon which the state is folded from all events.
         made_with: text of at most 64 bytes that changes with the form of the state, or with what the rules make of the
-            events. Snapshots that were made with another one are not used. If it is empty, all are used that `decode`
+            events. A snapshot that has another text is not used. If it is empty, every snapshot is used that `decode`
             can read.
-        trust_unmarked: whether to use also snapshots that do not say what they were made with, as other libraries write
-            them.
+        trust_unmarked: whether to use also snapshots without a `made_with`, as other libraries write them.
     """
 
     encode: Callable[[S], bytes]
@@ -48,7 +47,7 @@ class StateCodec(Generic[S]):
         must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
 
     def misfit(self, snapshot: AggregateSnapshot) -> str | None:
-        """Return why a snapshot cannot be used: another class or version of the rules made it. None if it can.
+        """Return why a snapshot cannot be used: another class or version of the rules made it; None if it can be used.
 
         Args:
             snapshot: snapshot as it was read.

@@ -120,12 +120,14 @@ class AggregateStore:
     """Appends, reads and replays aggregates with snapshots, in a journal and a snapshot table.
 
     Attributes:
-        driver: the driver that sends the requests.
-        site: the tables, how keys are made, which types are declared, and how payloads are written: all of it belongs
+        driver: the driver that sends requests to DynamoDB.
+        site: names of the tables, the way keys are made, the declared types, and the format of payloads, which belong
             together.
-        retention: how many copies of snapshots are kept under their numbers; None keeps only the head.
-        via: where events are read from: base tables, or the index as the original does.
-        number_of: function that finds the event number in a snapshot that another library wrote.
+        retention: how many copies of an aggregate's snapshots are kept, and how long; None keeps the latest snapshot
+            alone.
+        via: where events are read from: `table`, or `index` for the journal's index, as event-store-adapter does.
+        number_of: function that finds the last folded event's number in the data of a snapshot that another library
+            wrote.
         now: function that returns the time in nanoseconds since 1970.
         fresh: function that returns a given number of random bytes, for append ids.
 
@@ -239,7 +241,7 @@ class AggregateStore:
         return replace(result, retention_error=error, capacity=meter.capacity)
 
     def decided(self, aggregate: AggregateId, idempotency_key: str) -> AggregateAppended | None:
-        """Find the append of a decision under an idempotency key; None if there is none.
+        """Find the append that a decision made under an idempotency key; None if there is none.
 
         Args:
             aggregate: id of the aggregate.
@@ -254,7 +256,7 @@ class AggregateStore:
         return None if earlier is None else replace(earlier, replayed=True)
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
-        """Append one event under a lock, without a new snapshot; raise on a conflict.
+        """Append one event to an aggregate at the version of `lock`, without a new snapshot; raise on a conflict.
 
         Args:
             aggregate: id of the aggregate.
@@ -266,7 +268,7 @@ class AggregateStore:
     def persist_event_and_snapshot(
         self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
     ) -> AggregateAppended:
-        """Append one event with the snapshot that it leads to; raise on a conflict.
+        """Append one event, with a snapshot of the state that includes it; raise on a conflict.
 
         Without a lock, it is the aggregate's first event.
 
@@ -279,7 +281,7 @@ class AggregateStore:
         return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
-        """Read an aggregate's version and last event number, strongly consistent; None if there is none.
+        """Read an aggregate's version and last event number, strongly consistent; None if the aggregate does not exist.
 
         Args:
             aggregate: id of the aggregate.
@@ -289,7 +291,7 @@ class AggregateStore:
         return self._base(head, aggregate).lock
 
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
-        """Read the snapshot in an aggregate's head, strongly consistent; None if there is no such aggregate.
+        """Read an aggregate's latest snapshot, strongly consistent; None if there is no such aggregate.
 
         Args:
             aggregate: id of the aggregate.
@@ -313,7 +315,7 @@ class AggregateStore:
         return replace(replayed, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
-        """Return an aggregate's events after `seq_nr`, with the snapshot in the given head.
+        """Return an aggregate's events after `seq_nr`, with the snapshot in `head`, the item that a conflict returned.
 
         One request if the events are not many, and none if there are none: the head is not read again.
 
@@ -344,7 +346,7 @@ class AggregateStore:
         return self._events(aggregate, seq_nr, total if limit is None else min(total, seq_nr + limit), total)
 
     def retire(self, aggregate: AggregateId) -> int:
-        """Delete or let expire up to 100 copies of snapshots beyond those kept; return how many.
+        """Delete up to 100 snapshot copies beyond those that `retention` keeps, or let them expire; return how many.
 
         Call it again until it returns 0.
 
@@ -361,7 +363,7 @@ class AggregateStore:
         return run_on_tables(self.driver, retire(self.site, aggregate, self.retention, seconds))
 
     def metered(self) -> tuple[AggregateStore, Meter]:
-        """Return a copy of the store, and the meter of the capacity that the copy consumes.
+        """Return a copy of the store, and a meter that adds up the DynamoDB capacity that the copy consumes.
 
         The meter serves calls whose results carry no capacity, and several calls at once. The meter of this store
         counts it, too.
@@ -370,7 +372,7 @@ class AggregateStore:
         return replace(self, driver=driver), meter
 
     def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
-        """Convert a stored event into the one that readers get, with its payload decoded.
+        """Convert an event as the journal stores it into a `RecordedAggregateEvent`, with its payload decoded.
 
         Args:
             aggregate: id of the aggregate.

@@ -89,11 +89,11 @@ UNNAMED: Final = "Stored"
 class EpochalFactory(
     InfrastructureFactory[EpochalTrackingRecorder], DCBInfrastructureFactory[EpochalTrackingRecorder]
 ):
-    """A factory of recorders on the streams that the environment names."""
+    """A factory of the eventsourcing library's recorders, on the table of streams that environment variables name."""
 
     @cached_property
     def streams(self) -> Streams:
-        """The streams that all recorders of the factory use.
+        """The store of streams that all recorders of the factory use.
 
         Raises:
             InfrastructureFactoryError: the environment names no table.
@@ -146,7 +146,7 @@ class EpochalFactory(
     def tracking_recorder(
         self, tracking_recorder_class: type[EpochalTrackingRecorder] | None = None
     ) -> EpochalTrackingRecorder:
-        """Make a recorder of tracking positions alone.
+        """Make a recorder of positions in other applications' notifications, and of nothing else.
 
         Args:
             tracking_recorder_class: class of the recorder; None for the one that the environment names, or else the
@@ -158,7 +158,7 @@ class EpochalFactory(
         return kind(self.streams, self.category)
 
     def process_recorder(self) -> ProcessRecorder:
-        """Make a recorder of events, notifications and tracking positions."""
+        """Make a recorder of events, notifications, and positions in other applications' notifications."""
         return self._recorder_class(self.PROCESS_RECORDER_TOPIC, EpochalProcessRecorder)(
             self.streams, self.category
         )
@@ -212,7 +212,7 @@ class EpochalDCBRecorder(DCBRecorder):
         self.inserts = Inserts()
 
     def append(self, events: Sequence[DCBEvent], condition: DCBAppendCondition | None = None) -> int:
-        """Append all events and return the last one's number; raise if a stored event matches the condition.
+        """Append all events and return the last one's number; raise if a stored event matches `condition`.
 
         Args:
             events: events to append; at least one.
@@ -233,8 +233,7 @@ class EpochalDCBRecorder(DCBRecorder):
     def read(
         self, query: DCBQuery | None = None, *, after: int | None = None, limit: int | None = None
     ) -> DCBReadResponse:
-        """Read the matching events above number `after`; return them with the last one's number if `limit` cut them
-        off, else the highest.
+        """Return the events numbered above `after` that match, with the last one's number; without `limit`, the log's.
 
         The head is the number of the last event of all, or with a limit the number of the last event returned.
 
@@ -254,7 +253,7 @@ class EpochalDCBRecorder(DCBRecorder):
     def subscribe(
         self, query: DCBQuery | None = None, *, after: int | None = None
     ) -> DCBSubscription[EpochalDCBRecorder]:
-        """Subscribe to the matching events above number `after`, including those of later appends.
+        """Subscribe to the events numbered above `after` that match `query`, including those of later appends.
 
         Args:
             query: query that the events match; None for all events.

@@ -25,7 +25,7 @@ from epochal.store.streams import Streams
 
 
 class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
-    """A recorder of the events of aggregates that also selects them as notifications.
+    """A recorder of events of aggregates, which selects them by aggregate, or all in order as notifications.
 
     At most 99 aggregates are saved at once: the log is the hundredth stream of the transaction.
     """
@@ -37,7 +37,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         self.inserts = Inserts()
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert all events of aggregates, and return the ids of their notifications; None without events.
+        """Insert all events of aggregates, and return their notification ids; None if there are no events.
 
         All or none of the events are inserted. Returns None if there are none.
         """
@@ -66,7 +66,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Return the notifications from `start` to `stop`, at most `limit`, of all or of some topics.
+        """Return at most `limit` notifications with ids from `start` to `stop`, of all topics or of those given.
 
         With topics, notifications of other topics are read as well, and left out.
 
@@ -96,7 +96,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()
     ) -> Subscription[ApplicationRecorder]:
-        """Subscribe to the notifications above `gt`, including those of later inserts.
+        """Subscribe to the notifications with ids above `gt`, including those of later inserts.
 
         Args:
             gt: id after which the notifications begin; None for all.

@@ -79,7 +79,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
-        """Return the aggregate's events above version `gt` up to `lte`, at most `limit`, from either end.
+        """Return at most `limit` of an aggregate's events above version `gt` up to `lte`, newest first if `desc`.
 
         Args:
             originator_id: id of the aggregate.

@@ -44,7 +44,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
         self._category = category
 
     def insert_tracking(self, tracking: Tracking) -> None:
-        """Record a position in another application's notifications; raise if it is not above the last.
+        """Record a position in another application's notifications; raise if it is not above the last recorded one.
 
         Args:
             tracking: name of the other application, and id of its notification.
@@ -64,7 +64,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def max_tracking_id(self, application_name: str) -> int | None:
-        """Return the last position recorded for an application, or None if there is none.
+        """Return the last recorded position in an application's notifications, or None if there is none.
 
         Args:
             application_name: name of the other application.
@@ -73,7 +73,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
             return self._position(application_name)[0]
 
     def tracked(self, tracking: Tracking) -> StreamAppend:
-        """Build the append that records a position, for `append_all`; raise if it is not above the last.
+        """Build an append of a position, for `append_all`; raise if it is not above the last recorded one.
 
         Args:
             tracking: name of the other application, and id of its notification.

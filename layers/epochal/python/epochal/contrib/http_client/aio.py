@@ -48,7 +48,7 @@ async def open_async_http_streams(
     patience: Patience = PATIENCE,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> AsyncIterator[AsyncHttpStreams]:
-    """Open the named streams behind an HTTP API for the tasks of an event loop, and close them at the end.
+    """Open the named streams behind an HTTP API for asynchronous programs; leaving the context closes connections.
 
         async with open_async_http_streams("https://abc123.execute-api.eu-central-1.amazonaws.com") as streams:
             await streams.append("Cart-1", [Event.json("Opened", {})], expected=NO_STREAM)
@@ -121,7 +121,7 @@ class AsyncHttpCarrier:
 
 @dataclass(frozen=True, slots=True)
 class AsyncHttpStreams:
-    """Streams behind an HTTP API: each method is that of `HttpStreams`, awaited, and raises what it does.
+    """Streams behind an HTTP API: the methods of `HttpStreams`, awaited, with the same errors.
 
     A write that is cancelled goes on to its end, and `aio.bridge.cancelled_write` tells its outcome.
 
@@ -145,18 +145,18 @@ class AsyncHttpStreams:
 
     @property
     def tagged(self) -> AsyncHttpTaggedEvents:
-        """The store of all events with tags behind the same API."""
+        """The store of all events with tags behind the HTTP API of these streams."""
         return AsyncHttpTaggedEvents(self.store.tagged)
 
     @property
     def feed(self) -> AsyncHttpFeed:
-        """The feed of all events behind the same API."""
+        """The feed of all events behind the HTTP API of these streams."""
         return AsyncHttpFeed(self.store.feed)
 
 
 @dataclass(frozen=True, slots=True)
 class AsyncHttpTaggedEvents:
-    """Tagged events behind an HTTP API: each method is that of `HttpTaggedEvents`, awaited.
+    """Tagged events behind an HTTP API: the methods of `HttpTaggedEvents`, awaited.
 
     Attributes:
         store: the blocking store of tagged events, whose requests are awaited.
@@ -172,7 +172,7 @@ class AsyncHttpTaggedEvents:
 
 @dataclass(frozen=True, slots=True)
 class AsyncHttpFeed:
-    """The feed behind an HTTP API: each method is that of `HttpFeed`, awaited.
+    """The feed behind an HTTP API: the methods of `HttpFeed`, awaited.
 
     Attributes:
         store: the blocking feed, whose requests are awaited.
@@ -190,11 +190,11 @@ class AsyncHttpFeed:
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AsyncHttpDeciders(Generic[C, S, E]):
-    """Deciders behind an HTTP API: each method is that of `HttpDeciders`, awaited, and raises what it does.
+    """Deciders behind an HTTP API: the methods of `HttpDeciders`, awaited, with the same errors.
 
     Attributes:
         streams: the blocking store of streams, whose requests are awaited.
-        attempts: most decisions on one command before `Contended` is raised, as in `HttpDeciders`.
+        attempts: number of decisions on one command before `Contended` is raised, as in `HttpDeciders`.
         codec: codec of the domain's events, as in `HttpDeciders`.
         decider: the domain's rules, as in `HttpDeciders`.
     """

@@ -74,7 +74,7 @@ class HttpDeciders(Generic[C, S, E]):
         streams: the store of streams behind the API.
         decider: the domain's rules.
         codec: codec of the domain's events.
-        attempts: most decisions on one command before `Contended` is raised.
+        attempts: number of decisions on one command before `Contended` is raised.
     """
 
     streams: HttpStreams
@@ -196,7 +196,7 @@ class HttpDeciders(Generic[C, S, E]):
         raise Contended(stream, self.attempts)
 
     def query(self, stream: str, projection: Callable[[S], R]) -> R:
-        """Return `projection` of the stream's latest state; raise what loading in `handle` does.
+        """Load a stream's latest state, and return what `projection` makes of it; raise what loading in `handle` does.
 
         Args:
             stream: name of the stream.

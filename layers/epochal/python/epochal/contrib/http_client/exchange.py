@@ -14,7 +14,7 @@ class HttpRequest:
     Attributes:
         method: `GET`, `POST`, `PUT` or `DELETE`.
         url: the whole address, with path and query string percent-encoded.
-        headers: all headers except `Host` and the length.
+        headers: all headers except `Host` and `Content-Length`.
         body: the request's content; empty for none.
     """
 
@@ -49,4 +49,4 @@ Send = Callable[[HttpRequest], HttpAnswer]
 """Function that sends a request once and returns the whole answer; it raises `wire.http.Unsent` or `NoAnswer`."""
 
 Auth = Callable[[HttpRequest], Mapping[str, str]]
-"""Function that returns the headers by which the API knows the caller: a signature or a token."""
+"""Function that returns headers that prove to the API who the caller is: a signature or a token."""

@@ -37,13 +37,13 @@ _OK: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedBatch:
-    """Items of one partition, and the position of the whole feed to keep once they are handled.
+    """Items of one partition, and the position in the whole feed from which to continue after handling them.
 
     Attributes:
-        partition: number of the partition; `NOWHERE` if nothing came.
-        items: the items in feed order; empty if nothing came.
-        position: the position after these items, and after those of all batches before.
-        at_tail: whether the index had nothing more in any partition.
+        partition: number of the partition that the items are from; `NOWHERE` if there are no items.
+        items: items in the order of the feed; empty if no partition had any.
+        position: position in the whole feed after the items of this batch and of all batches before it.
+        at_tail: whether the feed had no further items in any partition when the batch was read.
     """
 
     partition: int
@@ -66,7 +66,7 @@ class HttpFeed:
     api: ApiClient
 
     def partitions(self) -> tuple[PartitionTail, ...]:
-        """List every partition with its tail."""
+        """List every partition of the feed with the position of its end."""
         reply = self._got("/feed", ())
         return tuple(
             PartitionTail(partition=one["partition"], tail=parse_checkpoint(one["tail"]))
@@ -85,7 +85,7 @@ class HttpFeed:
         removals: bool = False,
         wait: int = 0,
     ) -> FeedPage:
-        """Read a page of a partition's items from `start` on: at least `limit` if there are as many, or 4 MB.
+        """Read a partition's items from `start` on, until there are `limit` or more, or 4 MB, or the partition ends.
 
         Args:
             partition: number of the partition.
@@ -111,7 +111,7 @@ class HttpFeed:
         data: bool = True,
         removals: bool = False,
     ) -> Iterator[FeedBatch]:
-        """Iterate over the items of all partitions from `start` to the tail, partition by partition.
+        """Iterate over the items of all partitions from `start` to the feed's end, partition by partition.
 
         Keep a batch's `position` once its items are handled, and resume from there.
 
@@ -196,7 +196,7 @@ class HttpFeed:
                 self.api.sleep(pause)
 
     def wait_for(self, stream: str, version: int, *, wait: int = 5) -> FeedPosition | None:
-        """Wait until a stream's events below `version` are in the feed; return a position after them, or None.
+        """Wait until the feed has a stream's events below index `version`; return a position after them, or None.
 
         The version is that in an append's answer. None means that it took too long; the deployment may wait for less
         than is asked for.

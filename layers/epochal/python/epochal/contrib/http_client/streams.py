@@ -92,7 +92,7 @@ class HttpStreams:
 
     Attributes:
         api: the API, with its address, credentials and connections.
-        connections: the connections that are closed with the store; None for none.
+        connections: connections to the API that `close` closes; None for none.
     """
 
     api: ApiClient
@@ -106,20 +106,20 @@ class HttpStreams:
         self.close()
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections to the API."""
         if self.connections is not None:
             self.connections.close()
 
     @property
     def tagged(self) -> HttpTaggedEvents:
-        """The store of all events with tags behind the same API."""
+        """The store of all events with tags behind the HTTP API of these streams."""
         from epochal.contrib.http_client.tagged import HttpTaggedEvents  # noqa: PLC0415  most streams have no tags
 
         return HttpTaggedEvents(api=self.api)
 
     @property
     def feed(self) -> HttpFeed:
-        """The feed of all events behind the same API."""
+        """The feed of all events behind the HTTP API of these streams."""
         from epochal.contrib.http_client.feed import HttpFeed  # noqa: PLC0415  most programs do not follow it
 
         return HttpFeed(api=self.api)
@@ -448,7 +448,7 @@ class HttpStreams:
         return None if reply.problem == _MISSING else _pruned(reply)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Delete all of a stream, and leave a tombstone unless `leave_open`; return the progress.
+        """Delete a whole stream, with a tombstone that bars new events unless `leave_open`; return the progress.
 
         The name of a stream with a tombstone takes no more events. The request is not repeated where its answer was
         lost, since it carries no key.

@@ -57,7 +57,7 @@ class HttpTaggedEvents:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Append events atomically, unless an event beyond `after` matches the query `fail_if`.
+        """Append events atomically, unless an event after position `after` matches the query `fail_if`.
 
         Args:
             events: at most 1,000, all in one transaction of at most 100 items and 4 MB.
@@ -126,7 +126,7 @@ class HttpTaggedEvents:
         positions: bool = False,
         page_size: int = PAGE,
     ) -> Seen:
-        """Read the events that match a query, in order, with the position to append after.
+        """Read the events that match a query, in order, and the position to pass as `after` to an append.
 
         All pages of the read are of one moment.
 
@@ -172,7 +172,7 @@ class HttpTaggedEvents:
         return Seen(events=tuple(events), position=position, more=following is not None, capacity=spent)
 
     def event(self, event_id: str) -> Recorded | None:
-        """Return one event by the id that its caller chose; None if there is none.
+        """Return the event that was appended with the id `event_id`; None if there is none.
 
         Args:
             event_id: id of the event, a UUID.

@@ -47,12 +47,12 @@ PERFORMS: Final = frozenset({SEND, APPEND, PUBLISH, CALL})
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Output: send a command to a decider, which decides on it exactly once.
+    """Output of a process: send a command to a decider, which decides on it exactly once.
 
     Attributes:
         to: name of a stream, such as `Payment-17`, or a category, for the stream with the instance's key as its id. The
             process's `targets` name the decider of each category.
-        command: command that the process's codec encodes.
+        command: command to send, of a class that the process's codec encodes.
     """
 
     to: str
@@ -61,11 +61,11 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Output: append events to a stream, once.
+    """Output of a process: append events to a stream, once.
 
     Attributes:
-        to: name of a stream, or its category, as for `Send`.
-        events: events that the process's codec encodes.
+        to: name of a stream, such as `Payment-17`, or a category, for the stream with the instance's key as its id.
+        events: events to append, of classes that the process's codec encodes.
     """
 
     to: str
@@ -74,11 +74,11 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Output: send a message as a CloudEvent, with an id that names this output.
+    """Output of a process: send a message as a CloudEvent, whose id is the same whenever it is sent again.
 
     Attributes:
-        to: name of the target, a `Send` function of `epochal.contrib.publish.recipients`.
-        message: message that the process's codec encodes.
+        to: name, among the process's `targets`, of a `Send` function of `epochal.contrib.publish.recipients`.
+        message: message to send, of a class that the process's codec encodes.
     """
 
     to: str
@@ -87,14 +87,14 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Output: call a target function with a message, and take its answer as an input, once.
+    """Output of a process: call a target function with a message, and take its answer as an input, once.
 
     The function gets the message and a key, which is the same whenever it is called for this output. It returns None,
     or an event of the process's codec.
 
     Attributes:
-        to: name of the target.
-        message: message that the process's codec encodes.
+        to: name of the function among the process's `targets`.
+        message: argument of the function, of a class that the process's codec encodes.
     """
 
     to: str
@@ -103,11 +103,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Output: end the instance, which takes no more inputs. Its pending timers are cancelled."""
+    """Output of a process: end the instance, which takes no more inputs and whose pending timers are cancelled."""
 
 
 Output = Send | Append | Publish | Call | Later | Event | Done
-"""An output that `react` returns: one of these classes, or a timer that it sets by `later` or cancels by `cancel`.
+"""What `react` returns: `Send`, `Append`, `Publish`, `Call`, `Done`, or a timer, by `later` or `cancel`.
 
 The event of a timer becomes an input when the timer is due: `later("overdue", [Overdue()], at=after(days=14))`.
 """
@@ -115,15 +115,15 @@ The event of a timer becomes an input when the timer is due: `later("overdue", [
 
 @dataclass(frozen=True, slots=True)
 class CommandRefused:
-    """Input: a decider refused a command, or the stream for a command or events was deleted.
+    """Input of a process: a decider refused its command, or the stream for its command or events was deleted.
 
     A refused command has changed nothing.
 
     Attributes:
-        command: command that was sent; the tuple of events of an `Append`.
-        error: name of the class of the decider's error, or `StreamDeleted`.
-        text: message of the error.
-        to: name of the stream that the output was for.
+        command: command that the process sent, or the tuple of events that it wanted to append.
+        error: name of the class of the error by which the decider refused, or `StreamDeleted`.
+        text: message of the error by which the command or events were refused.
+        to: name of the stream to which the command or events were sent.
     """
 
     command: Any
@@ -134,10 +134,10 @@ class CommandRefused:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A decider to which commands are sent.
+    """A decider to which a process sends commands.
 
     Attributes:
-        decider: the decider.
+        decider: rules of the domain that decide on the commands.
         codec: codec of the decider's events.
         access: what the decider reads and stores; see `epochal.deciders.access`.
         refusals: errors of the domain by which the decider refuses a command. After any other error, the command is

@@ -89,13 +89,13 @@ class Instance:
 
     Attributes:
         version: version of the process with which the instance began; 0 if there is no instance.
-        state: state of the user's class.
-        had: next index to take from each stream of inputs, by `layout/stream`.
+        state: state of the instance, an object of the user's class.
+        had: index of the next event to take from each stream of inputs, by the stream's `layout/stream`.
         timers: names of timers that were set and not cancelled. A timer that has fired stays listed, since an input
-            does not prove that it fired: the same event may come from elsewhere, or from an earlier setting.
-        performed: index below which all outputs have been performed.
+            does not prove that it fired: the same event may come from elsewhere, or from a timer that was set earlier.
+        performed: index in the instance's stream below which all outputs have been performed.
         done: whether the instance takes no more inputs.
-        subjects: persons for whom any of the inputs is sealed.
+        subjects: persons with whose keys any of the instance's inputs is encrypted.
     """
 
     version: int = 0
@@ -120,23 +120,26 @@ class Process(Composite):
     The decorator `process` makes one of a class; this constructor makes one of functions.
 
     Attributes:
-        name: category of the instances' streams.
+        name: name of the process, which is the category of its instances' streams.
         categories: categories of streams whose events are inputs.
         codec: codec of inputs, and of all messages in outputs.
         state: class of the states, in a form that `json_codec` accepts. An instance begins with `state()`.
-        evolve: function that returns the state after one more input.
+        evolve: function that returns an instance's state after one more input.
         react: function that returns the outputs for an input, from the state that includes the input.
         key: function from a stream and its event to the key of the instance that the event is for, or None for no
             instance. The default is the id of the stream.
-        begins: classes of inputs that an instance may begin with; None for all.
+        begins: classes of inputs that begin an instance; None for all. Any other input is skipped if there is no
+            instance.
         targets: targets of outputs by their names: a `Target` for commands, a function for calls, a sender for
             messages.
-        version: version of the rules; raised if instances that have begun are to end by the rules they began with.
-        before: process of the previous version, for those instances.
-        sources: layouts from which inputs come. The instances' own streams are pages.
-        start: where the process begins in the feed.
-        members: number of members among which each of its two reactions divides the instances.
-        attempts: number of calls of a handler for a delivery before its stream is given up.
+        version: version of the rules; raise it when the rules change but instances that have begun should end by the
+            rules that they began with.
+        before: process of the previous version, by whose rules instances end that began with them.
+        sources: names of the layouts whose streams' events are inputs. The instances' own streams have the layout
+            `pages`.
+        start: where in the feed the process begins to take inputs.
+        members: number of members that share the work of each of the process's two reactions.
+        attempts: number of calls of a handler for one delivery before the delivery's stream is given up.
     """
 
     name: str
@@ -211,7 +214,7 @@ class Process(Composite):
 
     @property
     def seals(self) -> bool:
-        """Whether the process's codec, or a target's, seals data of persons."""
+        """Whether the codec of the process, or of one of its targets, encrypts personal data."""
         targets = (target.codec for target in self.targets.values() if isinstance(target, Target))
         return any(codec.sealing is not None for codec in (self.codec, *targets))
 
@@ -221,7 +224,7 @@ class Process(Composite):
         return {self.version: self, **(self.before.versions if self.before else {})}
 
     def of(self, version: int) -> Process:
-        """Return the process of the given version, whose rules its instances follow; raise if it is unknown.
+        """Return the version of the process with the number `version`; raise if there is none.
 
         Args:
             version: number of the version, 1 or more.
@@ -314,7 +317,7 @@ class Process(Composite):
         return None
 
     def instances(self, streams: Streams) -> Deciders[Any, Instance, Any]:
-        """Return the process's instances in a store, as deciders on their streams.
+        """Return `Deciders` that load the process's instances from a store of streams.
 
         Args:
             streams: store of the instances' streams.
@@ -327,7 +330,7 @@ class Process(Composite):
         )
 
     def fold(self, instance: Instance, event: Event | Stored | Instance) -> Instance:
-        """Return an instance after one more event of its stream. Only inputs that were taken change its state.
+        """Return an instance after one more event of its stream; only inputs that were taken change the user's state.
 
         An event that is an `Instance` itself, from a snapshot, replaces it.
 
@@ -350,7 +353,7 @@ class Process(Composite):
     def take(
         self, stream: str, source: str, given: Stored, instance: Instance, *, apart: Collection[str] = ()
     ) -> tuple[Passed | None, list[Event]]:
-        """Return the reason to skip an input, or None and the events that the instance's stream gets for it.
+        """Return the reason to skip an input, or None with the events to append to the instance's stream for it.
 
         Args:
             stream: name of the instance's stream.
@@ -454,7 +457,7 @@ class Process(Composite):
 
 
 class Rules(Protocol):
-    """A class that `process` can turn into a process."""
+    """The methods that a class needs so that `process` can turn it into a process: `evolve` and `react`."""
 
     def evolve(self, event: Any, /) -> Any:
         """Return the state after one more input.
@@ -474,11 +477,11 @@ class Rules(Protocol):
 R = TypeVar("R", bound=Rules)
 
 ProcessLike = Process | type[Rules]
-"""A process, or a class with the decorator."""
+"""A process, or a class that the decorator `process` has turned into one."""
 
 
 def process_of(found: object) -> Process | None:
-    """Return the process that an object is, or that its decorator made of a class; else None.
+    """Return the process that an object is, or that the decorator `process` made of a class; None for anything else.
 
     Args:
         found: a process, a class that `process` decorates, or anything else.

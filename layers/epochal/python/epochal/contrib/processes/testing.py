@@ -27,7 +27,7 @@ from epochal.testing.scenarios import MILLENNIUM, must_equal
 def given_process(
     process: ProcessLike, *inputs: Any, key: str = "1", now: datetime | str = MILLENNIUM
 ) -> GivenProcess:
-    """Return an instance of a process that has taken these inputs, one after another at one moment.
+    """Return an instance of a process, for a test, that has taken the given inputs one after another at one moment.
 
     Args:
         process: the process, or the class that it was made of.
@@ -49,16 +49,16 @@ def given_process(
 
 @dataclass(frozen=True, kw_only=True)
 class GivenProcess:
-    """An instance of a process in a test, with the outputs of its last step. Outputs are not performed.
+    """An instance of a process in a test, with the outputs of its last step, which are not performed.
 
     Attributes:
-        process: the process.
+        process: process that is tested.
         key: key of the instance.
-        now: the current moment.
+        now: current moment in the test.
         state: the instance's state; None before it has begun.
         timers: due time and event of each timer, by its name.
         done: whether the instance takes no more inputs.
-        answered: outputs that the last step returned.
+        answered: outputs that the process returned in the last step.
     """
 
     process: Process
@@ -103,7 +103,7 @@ class GivenProcess:
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> GivenProcess:
-        """Return the instance after a time has passed, with all outputs of the timers that fired in it.
+        """Return the instance after some time has passed, with all outputs of the timers that fired in that time.
 
         Args:
             weeks, days, hours, minutes, seconds: parts of the time that passes, which are added up.
@@ -119,7 +119,7 @@ class GivenProcess:
         return replace(given, now=until, answered=tuple(answered))
 
     def then(self, *expected: outputs.Output) -> None:
-        """Assert that the outputs of the last step are exactly these, in this order.
+        """Assert that the outputs of the last step are exactly those expected, in the same order.
 
         Args:
             expected: outputs that must be equal to those of the last step.
@@ -127,7 +127,7 @@ class GivenProcess:
         must_equal(expected, self.answered, "outputs")
 
     def then_state(self, expected: Any) -> None:
-        """Assert that the instance has this state.
+        """Assert that the instance's state equals the expected one.
 
         Args:
             expected: state that must be equal to that of the instance.

@@ -58,16 +58,17 @@ Extension = str | int | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudEvent:
-    """The content of an event as others receive it, from which a CloudEvent is made.
+    """The content of an event in the form that recipients outside get, from which a CloudEvent is made.
 
     Attributes:
         type: type of the event.
-        data: content: bytes are sent as they are, as JSON if they are JSON; any other value is converted to JSON.
+        data: content of the event. Bytes are sent unchanged, as JSON if they are JSON; any other value is converted to
+            JSON.
         subject: subject of the event; empty for none.
-        time: time as in RFC 3339; empty for none.
-        extensions: attributes besides those of CloudEvents, with names of small letters and digits. Values are text,
-            booleans, and integers of 32 bits.
-        content_type: media type of the data; empty to derive it from them.
+        time: time of the event in the format of RFC 3339; empty for none.
+        extensions: CloudEvents extension attributes, with names of small letters and digits. Values are text, booleans,
+            and integers of 32 bits.
+        content_type: media type of the data; empty to derive it from the data.
     """
 
     type: str
@@ -107,7 +108,7 @@ class Message:
 
 
 def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> CloudEvent | None:
-    """Convert an event of the feed to a CloudEvent with all its content; None if `codec` reads none.
+    """Convert an event of the feed to a CloudEvent with all its content; None if `codec` cannot decode the event.
 
     With a codec, the data are brought to their current version, and the result is None for a type that the codec
     skips. Sealed data stay sealed in any case.
@@ -143,7 +144,7 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
 def message(
     event: FeedEvent, shown: CloudEvent, source: str, *, keep: Keep | None = None, most: int = 0
 ) -> Message:
-    """Make the message of an event as a CloudEvent in JSON; data beyond `most` bytes goes to `keep`.
+    """Make the message of an event as a CloudEvent in JSON; if it exceeds `most` bytes, `keep` stores the data.
 
     Args:
         event: the event of the feed, which gives the message its id and group.

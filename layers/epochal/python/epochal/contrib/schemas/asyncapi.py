@@ -22,7 +22,7 @@ _TEXT = {"type": "string", "minLength": 1}
 def asyncapi(
     codecs: Mapping[str, EventCodec[Any]], *, title: str, version: str = "1.0.0", cloud_events: bool = False
 ) -> Schema:
-    """Build the AsyncAPI document of the categories that have these codecs.
+    """Build the AsyncAPI document of categories of streams from the codecs of their events.
 
     Args:
         codecs: codec of each category, made by `json_codec`; the category `""` stands for every category.

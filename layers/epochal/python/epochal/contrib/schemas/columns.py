@@ -29,10 +29,10 @@ _INT64: Final = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column for a field of events: its name and the type of its values.
+    """A table column for a field of events: the field's name and the type of its values.
 
     Attributes:
-        name: name of the field.
+        name: name of the event's field, and of the column.
         type: type of the column's values.
     """
 
@@ -40,7 +40,7 @@ class Column:
     type: ColumnType
 
     def value(self, value: Any) -> str | int | float | bool | datetime | None:
-        """Convert a field's JSON value to the column's type, or return None if it has no such form.
+        """Convert a field's JSON value to the column's type, or return None if it cannot be converted.
 
         Args:
             value: value of the field, as JSON has it.
@@ -79,7 +79,7 @@ class TypedColumns:
 
     @property
     def all(self) -> tuple[Column, ...]:
-        """Columns of one table for events of all types.
+        """Columns of a single table for the events of all types.
 
         If the types of fields with the same name differ, the column is of JSON.
         """
@@ -91,7 +91,7 @@ class TypedColumns:
         return tuple(Column(name, kind) for name, kind in columns_by_name.items())
 
     def values(self, type: str, data: bytes) -> dict[str, Any]:  # noqa: A002  as events say it
-        """Decode an event's body to fields of the current version by name; none for unknown types and bodies.
+        """Decode an event's body to field values of the current version, by name; none for unknown types and bodies.
 
         The values are as JSON has them, for `Column.value`.
 
@@ -112,7 +112,7 @@ class TypedColumns:
 
 
 def columns(codec: EventCodec[Any]) -> TypedColumns:
-    """Return the columns for the events of a codec made by `json_codec`.
+    """Return table columns for the events of a codec made by `json_codec`, by event type.
 
     Args:
         codec: codec made by `json_codec`.

@@ -74,7 +74,7 @@ _BOTH = ("append", "replay")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SekibanOptions:
-    """Settings of tagged events in Sekiban's tables, and of the states of projections, by name."""
+    """Settings of a stage for tagged events and projection states in Sekiban's tables, by the settings' names."""
 
     # A read of all events queries every shard. The number may be raised later, never lowered.
     write_shards: int = of_tables(

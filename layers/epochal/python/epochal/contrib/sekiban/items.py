@@ -36,16 +36,16 @@ from epochal.plan.values import (
 from epochal.settings import Settings
 
 SortableId = NewType("SortableId", str)
-"""Place of an event in the order of all: 19 digits of 100 ns ticks since year 1, then 11 random digits."""
+"""Place of an event in the order of all events: 19 digits of 100 ns ticks since year 1, then 11 random digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvent(Event):
-    """An event to append to Sekiban's tables, with the two fields that only these tables keep.
+    """An event to append to Sekiban's tables, which keep two more fields than others: the user, and the expiry.
 
     Attributes:
         executed_user: name or id of the user who caused the event.
-        expires: epoch seconds at which DynamoDB may delete the event; its place in the feed stays.
+        expires: epoch seconds at which DynamoDB may delete the event; the feed still lists its place.
     """
 
     executed_user: str | None = None
@@ -72,7 +72,7 @@ class TaggedEvent(Event):
         return event if isinstance(event, cls) else cls(**_fields(event))
 
     def without_foreign_fields(self, field: str) -> Event:
-        """Return a plain event, with the user as `user` in its metadata; raise if a field has no place there.
+        """Return an event for other stores, with the user in its metadata; raise if it has what they cannot hold.
 
         Raises:
             InvalidInput: the event expires, which only events in Sekiban's tables may do, or has a user, and its
@@ -93,27 +93,27 @@ class TaggedEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTaggedEvent(Recorded):
-    """An event as it is stored in Sekiban's tables, which belongs to tags and not to a stream.
+    """An event as it is stored in Sekiban's tables; it belongs to tags, and to no stream.
 
     Attributes:
-        executed_user: user who caused the event; None for none.
+        executed_user: name or id of the user who caused the event; None for none.
     """
 
     executed_user: str | None = None
 
     @property
     def besides(self) -> Mapping[str, str | None]:
-        """Fields that only Sekiban's tables keep, by their JSON name: the event's user."""
+        """Fields that Sekiban's tables keep and other stores do not, by their JSON name: the event's user."""
         return {"executedUser": self.executed_user}
 
     def again(self) -> TaggedEvent:
-        """Make an event to append elsewhere from this stored one."""
+        """Convert this stored event to one that can be appended to another store."""
         fields = _fields(super(RecordedTaggedEvent, self).again())  # noqa: UP008  likewise
         return TaggedEvent(**fields, executed_user=self.executed_user)
 
     @property
     def sortable_id(self) -> SortableId:
-        """The event's place, under Sekiban's name for it."""
+        """The event's place in the order of all events, as Sekiban's sortable id."""
         return SortableId(self.place)
 
 

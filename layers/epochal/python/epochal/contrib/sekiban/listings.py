@@ -50,7 +50,7 @@ LEAST: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagListings(Listings):
-    """Listings of events, entries and tags in Sekiban's tables; pages are read as they are consumed."""
+    """Lists events, tags and tags' entries (references to events) in Sekiban's tables, reading pages as needed."""
 
     store: DcbEvents
     groups_are_indexed: ClassVar[bool] = True
@@ -63,7 +63,7 @@ class TagListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Yield events after `since`, all or about `max_count`, by sortable ids, from an index that lags.
+        """Yield all events after the sortable id `since`, or about `max_count`, in order, from an index that lags.
 
         Args:
             since: sortable id after which to begin; None begins with the first event.
@@ -107,7 +107,7 @@ class TagListings(Listings):
             yield from events
 
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
-        """Yield a tag's entries after the sortable id `since`, in order.
+        """Yield a tag's entries, which refer to its events, after the sortable id `since`, in order.
 
         Args:
             tag: the tag.
@@ -136,7 +136,7 @@ class TagListings(Listings):
                 return
 
     def latest(self, tag: str) -> TagEntry | None:
-        """Return a tag's newest entry, or None if it has none.
+        """Return a tag's newest entry, which refers to its newest event; None if the tag has no entry.
 
         Args:
             tag: the tag.
@@ -168,7 +168,7 @@ class TagListings(Listings):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """Yield pages of the names of a group's tags after the tag `beyond`.
+        """Yield lists of the names of a group's tags, one for each page, from the tag after `beyond` on.
 
         A request reads `page` entries at most, so a page holds a single tag if that tag has many entries.
         """
@@ -185,18 +185,18 @@ class TagListings(Listings):
             beyond = reply.items[-1]["tagString"]["S"]
 
     def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
-        """Make the scan that finds all tags."""
+        """Make the DynamoDB scan that finds all tags."""
         return tags_page(self.store.site)
 
     def read_tag(self, item: Item) -> TagCount | None:
-        """Decode a tag and its number of events from an item of the scan.
+        """Decode a tag and its number of events from an item that the scan of `tags_page` found.
 
         Returns None if the tag is reserved or another tenant's. An entry without a head counts as 0 events.
         """
         return read_tag(self.store.site, item)
 
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """List the tags that a scan found, with the event counts of their heads."""
+        """Make a list of tags with their numbers of events from the totals of a scan."""
         return [TagCount(tag=tag, events=events) for tag, events in found.items()]
 
     def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[TagEntry]]:

@@ -114,7 +114,7 @@ def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = 
 
 
 def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
-    """Open a store of projection states in memory, with a bucket.
+    """Open a store of projection states in memory, with a bucket in memory for large ones.
 
     Args:
         tables: tables to use; None creates new ones.
@@ -133,7 +133,7 @@ class DcbImporter(Importer):
                 ordered history that is imported into an empty store
 
     Attributes:
-        store: store that the history is imported into.
+        store: store of tagged events that the history is imported into.
     """
 
     store: DcbEvents

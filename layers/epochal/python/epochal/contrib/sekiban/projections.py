@@ -77,7 +77,7 @@ class ProjectionStates:
         objects: the store of large states.
         keys: the builder of primary keys for the tenant.
         prefix: prefix of the keys of large states.
-        inline_bytes: compressed bytes above which a state is large; at most 300,000.
+        inline_bytes: number of bytes after compression above which a state goes to the bucket; at most 300,000.
     """
 
     driver: Driver
@@ -177,7 +177,7 @@ class ProjectionStates:
         return self.driver.run(states.upsert(self.table, self.keys, stored))
 
     def find(self, projector: str, version: str) -> StoredState | None:
-        """Read a version's state without its content, or None if it has none.
+        """Read facts about the state of a projector's version, without its content; None if there is no state.
 
         Args:
             projector: name of the projector.
@@ -187,7 +187,7 @@ class ProjectionStates:
         return self.driver.run(states.latest(self.table, self.keys, projector, version))
 
     def find_any(self, projector: str) -> StoredState | None:
-        """Return the state of the version that has processed most events, or None if there is no state.
+        """Return a projector's state of the version that has processed most events, or None if there is no state.
 
         Args:
             projector: name of the projector.
@@ -245,7 +245,7 @@ class ProjectionStates:
         return unpack([from_text(state.inline)])
 
     def delete(self, projector: str, version: str) -> None:
-        """Delete a version's state; its object in the bucket, if any, becomes an orphan.
+        """Delete the state of a projector's version; its object in the bucket, if any, is left for `remove_orphans`.
 
         Args:
             projector: name of the projector.
