@@ -67,7 +67,7 @@ class InvalidInput(EpochalError, ValueError):
     """The argument `field` broke the rule `rule`; nothing was written.
 
     Args:
-        field: name of the argument, or of what is wrong below it.
+        field: name of the faulty argument, or of the part of it that is faulty.
         rule: what is wrong with the value, or what it must be.
     """
 
@@ -93,8 +93,8 @@ class TooLarge(InvalidInput):
 
     Attributes:
         field: name of the argument.
-        size: bytes or items of the argument.
-        limit: the largest allowed size.
+        size: number of bytes or items that the argument has.
+        limit: largest allowed number of bytes or items of the argument.
 
     Args:
         unit: what `size` counts, such as `bytes` or `items`.
@@ -108,7 +108,7 @@ class TooLarge(InvalidInput):
 
 
 class WrongTable(InvalidInput):
-    """The table has the kind `found`, not the kind `wanted`; `found` is empty for other keys or indexes.
+    """The table is of the kind `found`, not of the kind `wanted`; `found` is empty if no known kind fits it.
 
     For a transaction over several tables DynamoDB may not tell which table is wrong; then all of them are named.
     `advice` in the message is what may be the cause.
@@ -116,7 +116,7 @@ class WrongTable(InvalidInput):
     Args:
         table: name of the table.
         wanted: kind of table that is needed; empty if it is not known.
-        found: kind of table that it is; empty for other keys or indexes.
+        found: kind of table that was found; empty if its keys and indexes match no known kind.
         advice: what may be the cause; empty for nothing.
     """
 
@@ -136,8 +136,8 @@ class BeyondTheEnd(InvalidInput):
         """Make the error for a checkpoint beyond the end of a partition.
 
         Args:
-            partition: number of the partition.
-            checkpoint: the checkpoint.
+            partition: number of the partition of the feed.
+            checkpoint: the checkpoint that is beyond the end of the partition.
             field: name of the argument that holds the checkpoint.
         """
         super().__init__(
@@ -217,7 +217,7 @@ class Contended(ConflictError):
 
     Args:
         stream: name of the stream, or what else was decided on.
-        attempts: number of decisions that were made.
+        attempts: number of times that the decision was made, and each time another writer was faster.
     """
 
     def __init__(self, stream: str, attempts: int) -> None:
@@ -227,7 +227,7 @@ class Contended(ConflictError):
 
 
 class EventsPruned(EpochalError, LookupError):
-    """A read or state needs the events of `stream` from index `needed` on; some of them are pruned.
+    """A read or state needs the events of `stream` from index `needed` on, but some of them have been pruned.
 
     Those below `low_water` are gone.
 
@@ -310,8 +310,7 @@ class CorruptData(EpochalError):
     """Stored data break a rule of the stored formats; they are neither repaired silently nor passed on.
 
     Attributes:
-        missing: number of an event that the head of its aggregate promises and the journal lacks; None for other
-            faults.
+        missing: number of an event that an aggregate's head counts, but that its journal lacks; None for other faults.
     """
 
     missing: int | None = None
@@ -420,7 +419,7 @@ class Refused(EpochalError, PermissionError):
 
 
 class DeniedBody(Refused):
-    """A claim check names an object outside the place of bodies, `key`, which may not be read.
+    """The claim check of a body names an object, `key`, outside the place for bodies, which may not be read.
 
     A retry does not help.
 
@@ -443,7 +442,7 @@ class Unavailable(EpochalError, TimeoutError):
 
     Args:
         cause: the failure of the last attempt.
-        maybe_applied: whether a write may have been applied, or may still be applied.
+        maybe_applied: whether the failed call may have written something, or may still do so.
     """
 
     def __init__(self, cause: str, *, maybe_applied: bool = False) -> None:
@@ -465,7 +464,7 @@ class KeyAhead(Unavailable):
     One of the two clocks is wrong. A repeat with the same key is taken once the difference is five minutes or less.
 
     Attributes:
-        seconds: how far the key is ahead.
+        seconds: number of seconds by which the key's time is ahead of this clock.
     """
 
     def __init__(self, seconds: int) -> None:

@@ -28,23 +28,26 @@ E = TypeVar("E")
 
 
 Transmuted = tuple[Sequence[E], Sequence[E] | None]
-"""Events to append, and unfolds to replace those stored (None keeps them)."""
+"""What a decision stores: events to append, and unfolds to replace the stored ones (None keeps the stored ones)."""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Access(Generic[S, E]):
-    """An access strategy: which events make a state, and what a decision stores; functions here build them.
+    """An access strategy: which events make a state, and what a decision stores; this module's functions build them.
 
     Attributes:
-        transmute: function that returns what a decision stores, from its events and the state after them.
-        unfold_is_origin: function that returns whether a state can begin with an unfold.
-        event_is_origin: function that returns whether a state can begin with an event; None if only the first event
-            can, so that events are read forward.
-        state_in_unfolds: whether the state can be made only from an unfold. A load then fails if there are unfolds, but
-            none that a fold can begin with.
+        transmute: function that returns the events and unfolds that a decision stores, from the events decided and the
+            state after them.
+        unfold_is_origin: function that returns whether a state can be folded from this unfold on, without the events
+            before it.
+        event_is_origin: function that returns whether a state can be folded from this event on, without earlier ones;
+            None if only the stream's first event can begin it, so that events are read forward.
+        state_in_unfolds: whether the state can be made only from an unfold, not from events alone. A load then fails if
+            there are unfolds, but none that a fold can begin with.
         version: version of the fold. Snapshots of another version are out of date, and events are used instead.
-        trust_unmarked: whether snapshots that do not say what they were made with are used, too.
+        trust_unmarked: whether to use also snapshots that carry no mark of the class and version that they were made
+            with.
     """
 
     transmute: Callable[[Sequence[E], S], Transmuted[E]]
@@ -56,9 +59,7 @@ class Access(Generic[S, E]):
 
     @property
     def every_event_counts(self) -> bool:
-        """Whether no event may be left out: a state is folded from all events, or from all since a state that is
-        known.
-        """
+        """Whether a state needs all events of its stream, or all since a state that is already known."""
         return self.unfold_is_origin is never and self.event_is_origin is None
 
     def __post_init__(self) -> None:

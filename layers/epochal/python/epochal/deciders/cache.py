@@ -33,12 +33,12 @@ class CachedState:
 
     Attributes:
         state: the state.
-        token: token of the stream's head that the state was made from.
+        token: token of the stream's head at the version that the state was made from.
         low_water: index below which events had been pruned when the state was cached. If more has been pruned since,
             the state is not used, so that a cache never changes what a load finds.
-        as_of: clock reading at which the state was the latest, or later.
-        begun: clock reading before the first of its events was read; a state that later events are folded into keeps
-            it.
+        as_of: clock reading in seconds; the state is at least as new as the stream was then.
+        begun: clock reading in seconds before the first event of the state was read; it stays when later events are
+            folded in.
     """
 
     state: Any
@@ -92,7 +92,7 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """Approximate bytes of all states; 0 if they are not limited, and so not measured."""
+        """Approximate size of all cached states in bytes; 0 if it is not limited, and so not measured."""
         return self._bytes
 
     def get(self, key: Hashable, now: float = -inf) -> CachedState | None:

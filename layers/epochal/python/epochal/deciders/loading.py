@@ -57,7 +57,7 @@ class AllowStale:
     """Load option: take the state from the cache, even if it is not the latest; a decision on it only conflicts sooner.
 
     Attributes:
-        max_age: seconds since the state was known to be the latest; None for any age.
+        max_age: maximum number of seconds since the state was known to be the latest; None for any age.
     """
 
     max_age: float | None = None
@@ -67,7 +67,7 @@ class AllowStale:
             must_be_seconds(self.max_age, "max_age")
 
     def accepts(self, age: float) -> bool:
-        """Return whether a state of this age in seconds may be used.
+        """Return whether a state may be used that was known to be the latest `age` seconds ago.
 
         Args:
             age: age of the state in seconds.

@@ -36,13 +36,14 @@ _TYPE: Final = "Model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSnapshots:
-    """Stores the folded models of decisions, in streams.
+    """Stores snapshots of decision models (the folded states of projections), in streams.
 
     Attributes:
-        streams: the store of the snapshots' streams, in the table of the events or another.
+        streams: the store of the streams that hold the snapshots; in the table of the events, or in another table.
         name: name of the model, and category of its streams, so that no other streams may have it.
         version: version of the projections; snapshots of another version are ignored.
-        dump, load: convert the states of all projections, by name, to bytes and back. `load` raises `CorruptData` or a
+        dump: function that converts the states of all projections, by name, to bytes.
+        load: function that converts the bytes of `dump` back to the states by name; raises `CorruptData` or a
             `ValueError`, `LookupError`, `TypeError` or `AttributeError` for what it cannot read.
         every: number of events that are folded before another snapshot is stored.
     """
@@ -55,7 +56,7 @@ class ModelSnapshots:
     every: int = EVERY
 
     def find(self, query: Query, names: Collection[str]) -> tuple[Mapping[str, Any], Position] | None:
-        """Return the stored states of these projections and their position; None without a usable snapshot.
+        """Return the stored states of the named projections and their position; None if no snapshot can be used.
 
         Args:
             query: query that reads the model.
@@ -79,7 +80,7 @@ class ModelSnapshots:
         return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None
 
     def keep(self, query: Query, states: Mapping[str, Any], position: Position) -> None:
-        """Store the folded states of a model; if that fails, the next decision reads more.
+        """Store the folded states of a model as a snapshot; if that fails, the next decision reads more events.
 
         Args:
             query: query that reads the model.

@@ -49,7 +49,7 @@ class Model:
     Attributes:
         states: states by the names of the projections.
         query: the query that selects the events of all projections together.
-        position: position up to which the events were read, to append `after`.
+        position: position up to which the events were read, for an append `after` it.
     """
 
     states: Mapping[str, Any]
@@ -63,9 +63,9 @@ class Decided:
 
     Attributes:
         events: the events that were appended; none if the decision stored nothing.
-        model: the model that was decided on, before these events.
-        position: position of the model's query including these events: the next append under that query may go `after`
-            it.
+        model: the model that was decided on, without the events that the decision appended.
+        position: position of the model's query that includes the appended events: the next append under that query may
+            go `after` it.
         versions: number of events of each tag, the new ones included, as in `Appended`.
         replayed: whether an earlier call with the idempotency key appended the events.
         capacity: capacity that the decision's read and all its appends consumed.
@@ -91,8 +91,8 @@ class Decisions:
 
     Attributes:
         store: the store of tagged events.
-        attempts: number of decisions on one command before `Contended` is raised.
-        snapshots: where models are stored, so that a decision reads only later events; None reads all.
+        attempts: maximum number of times that one command is decided on before `Contended` is raised.
+        snapshots: snapshots of models, so that a decision reads only later events; None to read all events each time.
     """
 
     store: TaggedStore

@@ -83,7 +83,7 @@ class Deciders(Generic[C, S, E]):
         codec: converts the domain's events to stored ones and back.
         access: access strategy: which events are read and what is stored; see `epochal.deciders.access`.
         cache: cache of states, which may be shared with other deciders; None for none.
-        attempts: most decisions on one command before `Contended` is raised.
+        attempts: maximum number of times that one command is decided on before `Contended` is raised.
         forget_pruned: whether to begin anew from the initial state if a stream was pruned or emptied, instead of
             raising `EventsPruned`.
     """
@@ -272,7 +272,7 @@ class Deciders(Generic[C, S, E]):
         return projection(self.loader.load(stream, load).state)
 
     def on(self, stream: str, *, expected: ExpectedVersion = ANY) -> Party[S, E]:
-        """Return the stream with these rules, as a party to `handle_all`.
+        """Pair a stream with the rules of these deciders, as one party of a joint decision (`handle_all`).
 
         Args:
             stream: name of the stream.

@@ -24,7 +24,8 @@ class Projection(Generic[S]):
     Attributes:
         query: the query that selects the events that answer the question.
         initial: function that returns the answer before any event.
-        evolve: function that returns the answer after one more event; must not change the one it is given.
+        evolve: function that returns the new answer, from the answer so far, which it must not change, and one more
+            event.
     """
 
     query: Query

@@ -93,7 +93,8 @@ class Transacted(Generic[S, E]):
 
     Attributes:
         state: state of the stream after the decision.
-        events: events that were decided, without timers; if there are neither, nothing was written.
+        events: events that were decided, without timers; nothing was written if the decision made neither events nor
+            timers.
         token: token of the stream afterwards, for its ETag or an append of your own; a bare version 0 if there is no
             stream.
         replayed: whether an earlier call with the idempotency key appended the events.
@@ -113,7 +114,7 @@ class Transacted(Generic[S, E]):
 
     @property
     def expected(self) -> ExpectedVersion:
-        """The expectation for a further write on exactly this state: the token, or that there is no stream."""
+        """Expected version for the next append on exactly this state: the token, or that there is no stream."""
         return NO_STREAM if self.token.etag is None else self.token
 
 
@@ -125,7 +126,7 @@ class Party(Generic[S, E]):
     Attributes:
         deciders: the deciders whose rules decide on the stream.
         stream: name of the stream.
-        expected: expected version of the stream when it is decided on.
+        expected: version that the stream is expected to have when it is decided on.
     """
 
     deciders: Deciders[Any, S, E]

@@ -27,7 +27,7 @@ class Upcast:
     Attributes:
         type: type of the events.
         version: version of the events that the step converts, from 1.
-        to: version of the result, above `version`.
+        to: version that the events have after the step, above `version`.
         change: function that converts an event's JSON object.
     """
 

@@ -35,7 +35,7 @@ class Place:
     """The AWS endpoint and region of the tables, and how requests are sent to them.
 
     Attributes:
-        endpoint: URL of the service; None for AWS's own.
+        endpoint: URL of the service that is called instead of AWS's own, such as a local one; None for AWS's own.
         region: region of the tables; None for that of the usual AWS chain.
         carrier: what sends requests: `light`, which takes a third of the CPU of `boto3`, or `boto3`. `light` falls back
             to boto3 if there is a proxy, or something that traces or mocks boto3's clients.
@@ -65,15 +65,15 @@ class Place:
         return self.deployment(settings, patience=patience, kinds=settings.kinds)
 
     def driver(self) -> Driver:
-        """Return a driver with its own meter."""
+        """Return a driver, which sends requests to this place and has its own meter of the capacity they consume."""
         return self.deployment(Settings()).driver
 
     def execute(self) -> Execute:
-        """Build an interpreter that sends requests to this place."""
+        """Build the function that executes requests by sending them to this place."""
         return execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
 
     def blocking(self, service: T) -> T:
-        """Return a blocking service in the form that programs at this place call it.
+        """Return a service with blocking methods in this place's form: unchanged here, in threads at an `AsyncPlace`.
 
         Args:
             service: service with blocking methods.
@@ -100,7 +100,7 @@ def open_streams(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> Streams:
-    """Open the named streams in a table of the `pages` layout.
+    """Open the named streams in a table of Epochal's own layout (`pages`).
 
     Their events may carry tags (`Streams.tagged`).
 
@@ -176,7 +176,7 @@ def open_tagged_events(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> TaggedEvents:
-    """Open the tagged events in a table of the `pages` layout: `open_streams(…).tagged`.
+    """Open the tagged events in a table of Epochal's own layout (`pages`): `open_streams(…).tagged`.
 
     The arguments are those of `open_streams`. The format may change before version 1.0.
 

@@ -15,7 +15,8 @@ from epochal.model.stream_names import TAG_STREAMS
 from epochal.store.reading import UnopenedEvent, Unreadable
 
 Gone = Literal["pruned", "expired"]
-"""Reasons why an event of the feed is gone: its stream was pruned (`tips`), or the event expired (`dcb`).
+"""Why an event of the feed no longer exists: `pruned` with the earlier events of its stream, or `expired` (`dcb`
+layout).
 
 An event whose bodies are sealed is read like any other: `Subjects.unseal` returns `Shredded` once its subject is
 forgotten.
@@ -30,23 +31,26 @@ class FeedEvent:
     """An event of any layout in the common form of the feed.
 
     Attributes:
-        stream: name of its stream, id of its aggregate, or one of its tags.
-        index: index within that stream, from 0: an aggregate's event number less 1, or an event's place in the tag.
-        type: type of the event; empty if the event is pruned or its item cannot be read, because only the feed knows
-            it.
-        data: body: bytes, or a claim on the bucket. That of an aggregate's event is UTF-8 JSON.
-        meta: metadata: bytes, or a claim on the bucket; empty for none. Aggregates have none.
+        stream: name of the event's stream, id of its aggregate, or one of its tags, whichever it was read through.
+        index: index of the event in `stream`, from 0: for an aggregate its event number less 1, for a tag the event's
+            place among the tag's events.
+        type: type of the event; empty if the event is pruned or its item cannot be read: then only the `FeedItem` or
+            span has it.
+        data: body: bytes, or a `Claim` that names its object in the bucket. The body of an aggregate's event is UTF-8
+            JSON.
+        meta: metadata: bytes, or a `Claim` that names their object in the bucket; empty for none. Aggregates have none.
         timestamp: time as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
         correlation_id: id of the conversation that the event belongs to; None for none.
-        causation_id: id of what caused the event; None for none.
-        tags: all tags of the event, in their order.
+        causation_id: id of the event or command that caused the event; None for none.
+        tags: all tags of the event, in the order in which they are stored.
         id: id of the event. For an event with tags, a UUID, which is the same in the streams of all its tags; for
             another event, the id that its writer gave it, if any.
         home: named stream that an event with tags was appended to; empty if it has tags alone.
         user: user who caused the event, if Sekiban's tables have one; elsewhere, a user is a member of `meta`.
         gone: reason why the event no longer exists; its place in the feed stays.
         fault: error because of which the event cannot be read; the other attributes have what is known.
-        place: text that orders events with tags, those of one append by their order in it; else empty.
+        place: text by which events with tags sort in their order, also within one append; empty for events without
+            tags.
     """
 
     stream: str
@@ -67,7 +71,7 @@ class FeedEvent:
 
     @property
     def content(self) -> bytes:
-        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
+        """Return the body as bytes; raise `InvalidInput` if it was left in the bucket (`data` is a `Claim`)."""
         return content_of(self.data)
 
     def json(self) -> Any:
@@ -93,7 +97,7 @@ class FeedEvent:
 
     @property
     def first(self) -> bool:
-        """Whether `stream` is the first of the streams through which the event comes, one for each tag.
+        """Whether `stream` is the first of the streams that the event comes through; with tags it comes once per tag.
 
         The first is its home, or the stream of a tagged event's first tag. Also true of an event whose tags are gone or
         unreadable: its `id` shows repetitions.

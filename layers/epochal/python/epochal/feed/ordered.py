@@ -73,11 +73,11 @@ NEVER: Final = Ticks(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """How far an ordered read has released one partition.
+    """How far a read of several partitions in order has handed out (released) one partition.
 
     Attributes:
-        checkpoint: position before which everything was released.
-        ahead: for each stream of which events beyond the checkpoint were released, the next index.
+        checkpoint: position in the partition before which everything was handed out.
+        ahead: for each stream with events handed out beyond the checkpoint, the index after the last of them.
     """
 
     checkpoint: Checkpoint = BEGINNING
@@ -86,10 +86,11 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class OrderedCheckpoint:
-    """The position of an ordered read, from which it continues; `str` writes it, `parse` reads it.
+    """The position at which a read of several partitions in order continues; `str` writes it, `parse` reads it.
 
     Attributes:
-        partitions: how far each partition was released; those that are missing begin at their beginning.
+        partitions: how far each partition was handed out, by number; a partition that is missing is read from its
+            beginning.
     """
 
     partitions: Mapping[int, Released] = field(default_factory=dict)
@@ -132,13 +133,13 @@ def _parse_released(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPage:
-    """One page of an ordered read, with the checkpoint to continue from.
+    """One page of a read of several partitions in the order of writes, with the checkpoint to continue from.
 
     Attributes:
         items: items of the page, in the order of their writes.
         next: checkpoint to continue from.
-        at_tail: whether the index held nothing more; events that are younger than the window are held back.
-        early: number of items that were released before their time, because the window was full.
+        at_tail: whether the read has reached the end of the index; events younger than the window are still held back.
+        early: number of items handed out before their time in the window was over, because too many were held back.
     """
 
     items: tuple[FeedItem, ...]

@@ -61,16 +61,17 @@ class PageOptions(TypedDict, total=False):
     """Options of a read of the feed: which items its pages have, and with what contents.
 
     Attributes:
-        limit: number of items with which a page ends, at the end of an index entry; 1,000 by default.
-        categories: categories of streams, types of aggregates and groups of tags whose items the page has; None for
+        limit: number of items after which a page ends, once it has all of its last index entry; 1,000 by default.
+        categories: categories of streams, types of aggregates, or groups of tags to which the page is limited; None for
             all.
         predicate: function that returns whether a span is included; None includes all.
-        data: whether to read the events too.
-        once: an event with tags only through the stream that it was appended to, or else the first of its tags, and not
-            through each; the limit counts the others too. It needs the data of all events, since only they know.
+        data: whether to read the events themselves, and not only their streams, indexes and types.
+        once: whether to return an event with tags once, through the stream that it was appended to, or else through its
+            first tag, instead of through every tag. The limit counts the repetitions too. It needs `data`, since only
+            the events know their tags.
         strict: whether to raise an error for an event that cannot be read, instead of showing it with its `fault`.
-        removals: whether to include items that say which events are gone (`FeedItem.removal`). A predicate is called
-            for their streams with a span without events.
+        removals: whether to include items that say which events were pruned or deleted (`FeedItem.removal`). A
+            predicate is called for the streams of these items with a span without events.
     """
 
     limit: int
@@ -124,7 +125,7 @@ class FeedReader:
     Attributes:
         driver: the driver that sends requests to the index table.
         table: name of the index table.
-        histories: the readers of events for pages with data, one for each layout.
+        histories: readers of the events themselves, one for each layout, for pages with data.
     """
 
     driver: Driver
@@ -132,7 +133,7 @@ class FeedReader:
     histories: tuple[History, ...] = ()
 
     def on(self, driver: Driver) -> FeedReader:
-        """Return the same reader with all requests through another driver.
+        """Return a copy of the reader that sends all its requests through another driver.
 
         Args:
             driver: driver that runs the requests of the copy.
@@ -140,18 +141,18 @@ class FeedReader:
         return replace(self, driver=driver, histories=tuple(history.on(driver) for history in self.histories))
 
     def partitions(self) -> tuple[PartitionTail, ...]:
-        """List every recorded partition with its tail; none before an indexer has registered its source."""
+        """List all partitions, each with its end (tail); none before an indexer has registered its source."""
         tails = self.driver.run(read_tails(self.table))
         return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in tails)
 
     @property
     def declared(self) -> frozenset[str]:
-        """Categories that contain `-`, as declared to the stores."""
+        """Stream categories whose names contain `-`, as they were declared to the stores."""
         registries = (getattr(history, "categories", None) for history in self.histories)
         return frozenset[str]().union(*(getattr(registry, "declared", ()) for registry in registries))
 
     def categories(self, partition: int) -> Categories:
-        """Return the rule that tells the category of each stream of a partition.
+        """Return the rule that finds the category of each stream of a partition.
 
         Args:
             partition: number of the partition.
@@ -234,7 +235,7 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
-        """Read a page as `page` does, ending earlier if `room` is full; bodies in the bucket stay claims.
+        """Read a page as `page` does, but end it at the limits in `room`; bodies in the bucket stay claims.
 
         Args:
             room: bounds of the page's size.
@@ -356,7 +357,7 @@ class FeedReader:
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
     ) -> FeedPosition | None:
-        """Wait until a stream's events below `version` are in the feed; return a position after them or None.
+        """Wait until a stream's events below `version` are in the feed; return a position after them, None if too late.
 
         The version is that in an append's answer. Readers and reactions compare the position with theirs (`covers`).
         None means that it took too long.
@@ -409,7 +410,7 @@ class FeedReader:
         return tuple(hydrated(spans, self.hydrate(partition)))
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
-        """Return the index after the last event that a stream's store holds now, at least `since`.
+        """Return the index after a stream's last event, read from its store and not the feed; at least `since`.
 
         The feed may not have come so far yet.
 
@@ -424,7 +425,7 @@ class FeedReader:
         return self._history(partition).end_of(stream, since)
 
     def removal_of(self, partition: int, stream: str) -> Removal | None:
-        """Return what has been removed from a stream so far, as one removal before the events that are left.
+        """Return what has been pruned or deleted of a stream so far, as one removal before the events that are left.
 
         None if nothing has, or if the layout does not record it.
 
@@ -447,7 +448,7 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> SpanPage:
-        """Read a page of spans from `start` on: at least `limit` events if there are as many.
+        """Read a page of spans (runs of events of one stream) from `start` on: at least `limit` events if there are.
 
         It includes all of the entry that reaches the limit. The arguments are those of `page`.
 
@@ -595,7 +596,7 @@ class FeedReader:
         )
 
     def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
-        """Return a function that reads the events of a partition; raise `InvalidInput` without their store.
+        """Return a function that reads a partition's events from their store; raise `InvalidInput` if it is not given.
 
         Args:
             partition: number of the partition.
@@ -604,7 +605,7 @@ class FeedReader:
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
-        """Return a function that reads a partition's events, and leaves large bodies compressed if the layout can.
+        """Return a function that reads a partition's events and, if the layout can, leaves large bodies compressed.
 
         Without `fetch`, bodies in the bucket stay claims.
 

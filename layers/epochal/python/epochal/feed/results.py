@@ -10,24 +10,24 @@ from epochal.layout.changes import Removal, Span
 from epochal.lazy_dataclasses import dataclass
 
 PlacedRemoval = tuple[int, Removal]
-"""A removal, after the number of spans that come before it."""
+"""A pair: how many spans of the page come before the removal, and the removal (events that were pruned or deleted)."""
 
 
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.
 class FeedItem(NamedTuple):
-    """One item of a feed page: an event, or a removal of events.
+    """One item of a feed page: an event, or a notice that events of a stream were pruned or deleted.
 
     Attributes:
         stream: name of the stream.
-        index: index of the event in its stream.
-        type: type of the event.
+        index: index of the event in its stream; if the item is a removal, index of the first event that is not gone.
+        type: type of the event, or `$pruned`, `$emptied` or `$deleted` if the item is a removal.
         event: the event itself; None if data was not requested, if the event is gone or cannot be read, or if the page
             was full (`omitted`).
         omitted: whether the event was left out because the page had no room for it; it can be read from its stream.
         gone: reason why the event no longer exists, if data was requested.
         fault: error because of which the event cannot be read, if data was requested.
-        removal: the removal, if the item is a removal and not an event. Its `type` is then `$pruned`, `$emptied` or
-            `$deleted`, and its `index` that of the first event that is not gone.
+        removal: which events were pruned or deleted, if the item reports that and not an event. Then `type` is
+            `$pruned`, `$emptied` or `$deleted`, and `index` is that of the first event that is not gone.
     """
 
     stream: str
@@ -41,7 +41,7 @@ class FeedItem(NamedTuple):
 
     @classmethod
     def of(cls, removal: Removal) -> FeedItem:
-        """Build the item of a removal.
+        """Make the feed item that reports a removal: that events of a stream were pruned or deleted.
 
         Args:
             removal: the removal.
@@ -51,14 +51,14 @@ class FeedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPage:
-    """Items in feed order, or newest first, and the checkpoint to continue from.
+    """One page of a partition's feed, in feed order or newest first, and the checkpoint to continue from.
 
     `at_tail` says that the index held no more, or backward nothing older.
 
     Attributes:
         items: items of the page.
         next: checkpoint to continue from.
-        at_tail: whether the index held nothing more or, backward, nothing older.
+        at_tail: whether the page reaches the end of the index or, if read backward, its beginning.
     """
 
     items: tuple[FeedItem, ...]
@@ -68,12 +68,12 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanPage:
-    """Spans in feed order, and the checkpoint to continue from.
+    """One page of spans (runs of events of one stream) in feed order, and the checkpoint to continue from.
 
     Attributes:
         spans: spans (runs of events of one stream) in feed order.
         next: checkpoint to continue from.
-        at_tail: whether the index held nothing more.
+        at_tail: whether the page reaches the end of the index.
         removals: notices that events were pruned or deleted, if they were requested, each with the number of this
             page's spans that come before it.
     """
@@ -98,20 +98,21 @@ class NewestPage:
 
     @property
     def at_beginning(self) -> bool:
-        """Whether nothing older is left."""
+        """Whether the page reaches the beginning of the feed, so that nothing older is left."""
         return not any(self.next.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedStream:
-    """A stream, with the type of its first event, its partition of the feed, and when that event was indexed.
+    """A stream in a listing, with the type of its first event, its partition of the feed, and when its first event was
+    indexed.
 
     Attributes:
         stream: name of the stream.
         category: category of the stream.
-        type: type of its first event.
-        partition: number of its partition.
-        created: time at which its first event was indexed: ISO 8601.
+        type: type of the stream's first event.
+        partition: number of the feed partition that the stream belongs to.
+        created: time at which the stream's first event was indexed: ISO 8601.
     """
 
     stream: str
@@ -123,7 +124,7 @@ class ListedStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsPage:
-    """Streams, and the position from which the next page continues.
+    """One page of streams by the time of their creation, and the position from which the next page continues.
 
     `at_end` says that there were no more.
 
@@ -140,7 +141,8 @@ class StreamsPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedStreams:
-    """Streams in the order of their names, and the name after which the next page continues; None at the end.
+    """One page of streams in the order of their names, and the name after which the next page continues (None at the
+    end).
 
     Attributes:
         streams: streams of the page.
@@ -158,11 +160,11 @@ class NamedStreams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTail:
-    """A partition, and the checkpoint after its last entry.
+    """A partition of the feed, and the checkpoint at its end, after the last entry of its index.
 
     Attributes:
         partition: number of the partition.
-        tail: checkpoint after the partition's last entry.
+        tail: checkpoint at the partition's end, after its last index entry.
     """
 
     partition: int

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
-"""A handler that Lambda calls with an event and a context."""
+"""Type of the function that AWS Lambda calls with an event and a context."""
 
 
 def lambda_handler(

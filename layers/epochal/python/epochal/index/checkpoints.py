@@ -94,13 +94,15 @@ _DAY: Final = re.compile(r"\d{4}-", re.ASCII)
 
 
 class Checkpoint(int):
-    """A position in a partition's feed: `epoch << 20 | offset`. Shown as `epoch@offset`."""
+    """A position in a partition's feed: an epoch (section of its index) and an offset in it, as the integer `epoch <<
+    20 | offset`. Shown as `epoch@offset`.
+    """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, epoch: int, offset: int) -> Checkpoint:
-        """Build the checkpoint of entry `offset` in `epoch`.
+        """Build the checkpoint before entry `offset` (from 0) of the index section `epoch`.
 
         Args:
             epoch: number of the epoch of the index, from 0.
@@ -112,12 +114,12 @@ class Checkpoint(int):
 
     @property
     def epoch(self) -> int:
-        """Number of the epoch."""
+        """Number of the epoch (section of the partition's index) that the position is in."""
         return int(self) >> OFFSET_BITS
 
     @property
     def offset(self) -> int:
-        """Number of entries in the epoch before this position."""
+        """Number of index entries in the epoch before this position."""
         return int(self) & MAX_OFFSET
 
     def __str__(self) -> str:
@@ -205,7 +207,7 @@ class Moment:
 
 
 AsOf = int | Moment | datetime | str
-"""The state to load: that of a version of a stream, or of a moment (a datetime or ISO 8601 text, with a time zone)."""
+"""Which state of a stream to load: at a version, or at a moment (a datetime or ISO 8601 text, with a time zone)."""
 
 
 def as_of_moment(as_of: AsOf) -> int | Moment:

@@ -9,20 +9,22 @@ from typing import Final, Literal, NamedTuple, get_args
 from epochal.lazy_dataclasses import dataclass
 
 RemovalKind = Literal["pruned", "emptied", "deleted"]
-"""Kind of a removal. `pruned`: events, and nothing else. `emptied`: all events and unfolds, while the stream continues
-at its next index. `deleted`: all events and unfolds, and the stream takes no more events."""
+"""What was removed of a stream. `pruned`: events, and nothing else. `emptied`: all events and unfolds, while the stream
+continues at its next index. `deleted`: all events and unfolds, and the stream takes no more events.
+"""
 
 _KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
 
 
 class Removal(NamedTuple):
-    """The removal of events of a stream: a prune or a deletion.
+    """A notice that events of a stream were removed: pruned, or all of them by emptying or deleting the stream.
 
     Attributes:
         stream: name of the stream.
-        end: index below which all events are gone.
-        kind: kind of the removal.
-        next: the stream's next index at the removal. In the feed all events below it come before, all others after.
+        end: index below which all events of the stream are gone.
+        kind: what removed the events: `pruned`, `emptied` or `deleted` (see `RemovalKind`).
+        next: the stream's next index when the removal was noticed. In the feed all events below it come before the
+            removal, all others after.
         first: index below which events were already gone before this removal.
     """
 
@@ -34,17 +36,17 @@ class Removal(NamedTuple):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types of its events: none, since a removal has no events."""
+        """Always empty: a removal has no events, so none of the event types that a `Span` lists."""
         return ()
 
     @property
     def mark(self) -> int:
-        """A number that increases along a stream; equal removals have equal marks."""
+        """A number that grows with each removal of a stream; equal removals have the same number."""
         return 4 * self.end + _KINDS.index(self.kind) + 1
 
     @property
     def late(self) -> bool:
-        """Whether events that still exist come before the removal, although it removed all there were."""
+        """Whether the feed has an emptying or deletion only after later events of the stream, which still exist."""
         return self.kind != "pruned" and self.next > self.end
 
 
@@ -59,8 +61,8 @@ class Span(NamedTuple):
 
     Attributes:
         stream: name of the stream.
-        index: index of the first event.
-        types: types of all events, in order.
+        index: index of the span's first event in its stream.
+        types: types of all events of the span, in order.
     """
 
     stream: str
@@ -69,7 +71,7 @@ class Span(NamedTuple):
 
     @property
     def next(self) -> int:
-        """Index after the last event."""
+        """Index after the span's last event."""
         return self.index + len(self.types)
 
     def since(self, index: int) -> Span:

@@ -11,15 +11,15 @@ from epochal.lazy_dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The claim check of a body that is stored in the bucket instead of the item.
+    """The claim check of a body: a reference to the object in the bucket where it is stored, instead of in the item.
 
     Attributes:
         key: key of the object in the bucket.
-        sha256: 64 hex digits over the object's content.
-        size: bytes of the object.
+        sha256: SHA-256 of the object's content, as 64 hex digits.
+        size: number of bytes of the object.
         encoding: how the object's content encodes the body (0 direct, 1 deflate, 2 brotli).
-        timer: name of the timer, if the body belongs to an event that sets one; it is needed even after the object is
-            gone.
+        timer: name of the timer that the event sets, if the body is of such an event, so that it is known even after
+            the object is gone; else empty.
     """
 
     key: str
@@ -30,7 +30,7 @@ class Claim:
 
 
 Body = bytes | Claim
-"""A body: its bytes, or a claim that says where they are in the bucket."""
+"""A body: its bytes, or a `Claim` that names the object in the bucket that has them."""
 
 
 def content_of(body: Body) -> bytes:

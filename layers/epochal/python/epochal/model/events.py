@@ -29,18 +29,18 @@ class Event:
 
     Attributes:
         type: type of the event, which says what happened; 1 to 512 bytes of UTF-8.
-        data: the body: bytes, or a claim on an object that is in the bucket already; `content` is the body as bytes.
-        meta: metadata: bytes, or a claim on an object in the bucket; empty for none.
+        data: body: bytes, or a `Claim` that names an object already in the bucket; `content` is the body as bytes.
+        meta: metadata: bytes, or a `Claim` that names an object in the bucket; empty for none.
         timestamp: when the event happened: ISO 8601 text or a datetime, with a time zone; None for the moment of the
             append.
         correlation_id: id of the conversation that the event belongs to; None for none.
         causation_id: id of the event or command that caused the event; None for none.
         tags: tags: what the event concerns, each at most 512 bytes of printable text; order and repetition do not
             matter.
-        id: a UUID. Of an event that has tags alone None lets the store choose, and with an id a repeat of the append
-            writes nothing, however late it is. In a named stream it is kept, and a batch whose events all have one is
-            known again as `Streams.append` says; with tags it must not be given there.
-        untagged: the domain's event that `EventCodec.tagged` encoded; not stored.
+        id: UUID of the event. For an event that has tags alone, None lets the store choose one, and with an id a repeat
+            of the append writes nothing, however late. In a named stream the id is kept, and a batch whose events all
+            have ids is recognized when repeated, as `Streams.append` says; an event with tags must have none there.
+        untagged: the domain's event that `EventCodec.tagged` encoded as this event; not stored.
     """
 
     type: str
@@ -127,7 +127,7 @@ class Event:
 
     @property
     def content(self) -> bytes:
-        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
+        """Return the body as bytes; raise `InvalidInput` if it is in the bucket (`data` is a `Claim`)."""
         return content_of(self.data)
 
 
@@ -139,16 +139,16 @@ class Recorded:
         index: index of the event in its stream, from 0; 0 for an event that has tags alone.
         stream: name of the event's stream; empty for an event that has tags alone.
         type: type of the event.
-        data: body: bytes, or a claim on the bucket.
-        meta: metadata: bytes, or a claim on the bucket; empty for none.
+        data: body: bytes, or a `Claim` that names its object in the bucket.
+        meta: metadata: bytes, or a `Claim` that names their object in the bucket; empty for none.
         timestamp: when the event happened: ISO 8601.
         correlation_id: id of the conversation that the event belongs to; None for none.
-        causation_id: id of what caused the event; None for none.
+        causation_id: id of the event or command that caused the event; None for none.
         append_id: id of the append, 16 bytes, on the first event of each append; None on other events, and on events
             that other libraries wrote.
         tags: tags of the event, in order.
         id: id, a UUID, of an event with tags or of one for which the caller chose an id; else empty.
-        place: text that orders events with tags; empty for an event without tags.
+        place: text by which events with tags sort in their order; empty for an event without tags.
         trail: progress of the read at this event, from which the event's position is computed; None if it was not read
             by a query.
     """
@@ -169,7 +169,7 @@ class Recorded:
 
     @property
     def besides(self) -> Mapping[str, str | None]:
-        """Fields that only another library's tables keep of the event, by their names in answers."""
+        """Fields of the event that exist only in another library's tables, by their names in answers."""
         return {}
 
     def again(self) -> Event:
@@ -187,7 +187,7 @@ class Recorded:
 
     @property
     def position(self) -> Position | None:
-        """The position to append `after` that includes the events up to this one.
+        """Position of the query with the events up to this one, to append `after`; None if no query read the event.
 
         After a query it is a position of that query. For an event in the answer to an append it covers all tags of the
         event; for one that was found by its id or in a listing, it covers the tag in which it was found. None for
@@ -197,7 +197,7 @@ class Recorded:
 
     @property
     def size(self) -> int:
-        """Size of the event's bodies in bytes, wherever they are stored."""
+        """Number of bytes of the event's data and metadata together, in the item or the bucket."""
         return body_size(self.data) + body_size(self.meta)
 
     @property
@@ -207,7 +207,7 @@ class Recorded:
 
     @property
     def content(self) -> bytes:
-        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
+        """Return the body as bytes; raise `InvalidInput` if it was left in the bucket (`data` is a `Claim`)."""
         return content_of(self.data)
 
     def json(self) -> Any:
@@ -263,9 +263,10 @@ class Unfold:
 
     Attributes:
         type: type of the unfold; 1 to 512 bytes of UTF-8.
-        data: body: bytes, or a claim on an object in the bucket.
-        meta: metadata: bytes, or a claim on an object in the bucket; empty for none.
-        timestamp: time of the unfold: ISO 8601 text or a datetime, with a time zone; None for the moment of the append.
+        data: body: bytes, or a `Claim` that names an object in the bucket.
+        meta: metadata: bytes, or a `Claim` that names an object in the bucket; empty for none.
+        timestamp: time at which the unfold was made: ISO 8601 text or a datetime, with a time zone; None for the moment
+            of the append.
     """
 
     type: str
@@ -313,14 +314,14 @@ class Unfold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedUnfold:
-    """An unfold as stored; `version` is the stream's version that it was made from.
+    """A stored unfold (snapshot of a stream's state); `version` is the stream's version that it was made from.
 
     Attributes:
         version: version of the stream that the unfold was made from.
         type: type of the unfold.
-        data: body: bytes, or a claim on the bucket.
-        meta: metadata: bytes, or a claim on the bucket.
-        timestamp: time of the unfold: ISO 8601.
+        data: body: bytes, or a `Claim` that names its object in the bucket.
+        meta: metadata: bytes, or a `Claim` that names their object in the bucket.
+        timestamp: time at which the unfold was made: ISO 8601.
     """
 
     version: int
@@ -331,7 +332,7 @@ class RecordedUnfold:
 
     @property
     def content(self) -> bytes:
-        """Return `data` as bytes; raise `InvalidInput` if it is a claim."""
+        """Return the body as bytes; raise `InvalidInput` if it was left in the bucket (`data` is a `Claim`)."""
         return content_of(self.data)
 
     def json(self) -> Any:

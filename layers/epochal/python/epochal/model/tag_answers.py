@@ -70,9 +70,9 @@ class BackwardPage:
 
     Attributes:
         events: events of the page, newest first.
-        position: position of the newest event that exists, to append after.
+        position: position of the query after its newest event, for an append `after` it.
         rest: where the next page begins; None at the end.
-        capacity: read units and requests that the page took.
+        capacity: number of read units and requests that the page took.
     """
 
     events: tuple[Recorded, ...]
@@ -105,9 +105,9 @@ class Down:
     """The place at which the next page of a backward read of tagged events begins.
 
     Attributes:
-        upto: sort key of events below which the next page begins.
+        upto: sort key below which the events of the next page are.
         position: position of the whole read, to append `after`.
-        at: how far each tag is still to be read, if tags are streams.
+        at: for each tag, up to where its events are still to be read, if tags are stored as streams.
     """
 
     upto: str

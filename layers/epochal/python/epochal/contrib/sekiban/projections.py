@@ -74,9 +74,9 @@ class ProjectionStates:
     Attributes:
         driver: the driver that sends requests to DynamoDB.
         table: name of the table of states.
-        objects: the store of large states.
+        objects: store (bucket) of the states that are too large for an item of the table.
         keys: the builder of primary keys for the tenant.
-        prefix: prefix of the keys of large states.
+        prefix: prefix of the keys that large states have in the bucket.
         inline_bytes: number of bytes after compression above which a state goes to the bucket; at most 300,000.
     """
 
@@ -255,7 +255,7 @@ class ProjectionStates:
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
     def orphans(self, projector: str) -> Iterator[str]:
-        """Yield the keys of a projector's objects, older than a day, that no version refers to.
+        """Yield the keys of a projector's objects in the bucket that are over a day old and in no stored state.
 
         Their states were replaced or deleted, or a crash left them behind. Objects younger than a day are not
         listed.

@@ -24,7 +24,7 @@ from epochal.plan.values import AttributeValue, Item, Key, number, read_number, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """A projection state as its item holds it.
+    """A stored projection state: its content, or the key of the object that has it, and which events it includes.
 
     Its content is `inline`, compressed and in base64, or in the bucket under the key `offload_key`.
 
@@ -33,8 +33,8 @@ class StoredState:
         version: version of the projector.
         last_sortable_id: sortable id of the last event that the state includes; empty for a state without events.
         events_processed: number of events that the state includes.
-        original_bytes: bytes of the content.
-        compressed_bytes: bytes of the compressed content.
+        original_bytes: number of bytes of the content before compression.
+        compressed_bytes: number of bytes of the content after compression.
         inline: compressed content in base64; None where it is in the bucket.
         offload_key: key of the object in the bucket; None where the content is `inline`.
         safe_window: text that the projector keeps about its safe window (the time in which late events may change the

@@ -67,9 +67,10 @@ class DcbEvents(TaggedStore):
     """A store of tagged events in Sekiban's tables.
 
     Attributes:
-        site: names of the tables, the builder of keys, and whether type heads are on.
-        consistent: whether single events and listings by tag are read strongly consistent; else they cost half, and may
-            miss events of the last moments. Queries and positions are always strongly consistent: entries that lag
+        site: names of the tables, the builder of their keys, and whether each event type has a head: an item that every
+            append of the type updates.
+        consistent: whether single events and listings by tag are read strongly consistent. Otherwise they cost half,
+            and may miss the latest events. Queries and positions are always strongly consistent: entries that lag
             behind fresh heads look like corruption.
         reads_at_once: number of concurrent requests of a listing by tag, or of all events over several partitions.
     """
@@ -127,12 +128,12 @@ class DcbEvents(TaggedStore):
 
     @property
     def type_heads(self) -> bool:
-        """Whether a query may name types without a tag, for which every event moves a head of its type."""
+        """Whether queries may name event types without a tag; every append then updates an item (head) per type."""
         return self.site.type_heads
 
     @property
     def listings(self) -> TagListings:
-        """Listings of events by tag or in order of time, and of tags with their counts."""
+        """Access to listings of events by tag or in order of time, and of tags with their counts."""
         from epochal.contrib.sekiban.listings import TagListings  # noqa: PLC0415  appends do without
 
         return TagListings(store=self)

@@ -133,12 +133,14 @@ _LIVE: Final = Table(
 )
 
 Fold = Callable[[Connection, FeedEvent], object]
-"""A function that writes one event into the tables. It must not end the transaction. It may be called again for the
-same event, on tables that do not have the event yet.
+"""A function that updates a read model's tables for one event. It must not end the transaction. It may be called again
+for the same event, on tables that do not have the event yet.
 """
 
 FoldRemoval = Callable[[Connection, Removal], object]
-"""A function that updates the tables when events of a stream have been removed, under the same rules as `Fold`."""
+"""A function that updates a read model's tables when events of a stream have been pruned or deleted, under the same
+rules as `Fold`.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,11 +199,11 @@ class SqlReadModel:
     """One generation of a read model in SQL tables.
 
     Attributes:
-        database: the database of the tables.
+        database: the database that holds the generation's tables.
         name: name of the model.
         generation: number of the generation, 1 or more.
         metadata: SQLAlchemy's description of the generation's tables.
-        tables: the tables by name without the generation.
+        tables: the generation's tables, by their names without the generation's number.
     """
 
     database: _Database
@@ -211,7 +213,7 @@ class SqlReadModel:
     tables: Mapping[str, Table]
 
     def create(self) -> None:
-        """Create the generation's tables, and the two tables of all read models, unless they exist."""
+        """Create the generation's tables, and the two that all read models share for progress, unless they exist."""
         for metadata in (_OWN, self.metadata):
             self.database.run(metadata.create_all, self.name, few=ATTEMPTS)
 
@@ -284,7 +286,7 @@ class SqlReadModel:
         return self.database.run(work, delivery.stream)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
-        """Fold a delivery's removal of events, and return whether it was new.
+        """Update the tables for events that were pruned or deleted, as a delivery tells; return whether it was new.
 
         It is not new if it, or a later removal of the stream, has been folded before.
 
@@ -314,7 +316,7 @@ class SqlReadModel:
         return self.database.run(work, delivery.stream)
 
     def place(self, stream: str) -> int | None:
-        """Return the next index of a stream to be folded, or None if none of its events has been folded.
+        """Return the index of a stream's next event to be folded, or None if none of its events has been folded.
 
         Args:
             stream: name of the stream.

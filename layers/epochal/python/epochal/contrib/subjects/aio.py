@@ -11,7 +11,7 @@ from epochal.lazy_dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AsyncSubjects:
-    """Keys of subjects for asynchronous programs: the methods of `Subjects`, to be awaited.
+    """Encryption keys of subjects (persons) for asynchronous programs: the methods of `Subjects`, to be awaited.
 
     They raise the same errors. `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and
     unseal with it.

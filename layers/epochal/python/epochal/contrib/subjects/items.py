@@ -21,7 +21,7 @@ from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, text
 
 SUBJECT_KEYS: Final = TableSpec(kind="subject-keys", partition=KeyAttribute(name="pk", type="S"))
-"""Kind of table with the wrapped key of each subject."""
+"""Kind of table with the data key of each subject, encrypted under a KMS key."""
 
 FORGET_LOG: Final = TableSpec(kind="forget-log", partition=SUBJECT_KEYS.partition)
 """Kind of table with one tombstone for each subject that was forgotten."""

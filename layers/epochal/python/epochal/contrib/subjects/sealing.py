@@ -143,7 +143,7 @@ MAX_SUBJECT_BYTES: Final = 1_024
 
 
 class Wrapping(Protocol):
-    """Wraps data keys: with KMS, or in memory for tests."""
+    """Encrypts (wraps) and decrypts the data keys of subjects: with KMS, or in memory for tests."""
 
     def fresh(self, subject: str) -> tuple[bytes, bytes]:
         """Generate a data key of 32 bytes, bound to the subject; return it plain and wrapped.
@@ -226,15 +226,16 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subjects:
-    """Keys of subjects in their table, to seal and unseal bodies and to forget subjects. Thread-safe.
+    """Encryption keys of subjects (persons), in a table: encrypts and decrypts bodies, and forgets subjects.
+    Thread-safe.
 
     Attributes:
         driver: executes requests to the tables.
         table: name of the table of keys.
-        wrapping: wraps and unwraps data keys.
+        wrapping: encrypts and decrypts the data keys of subjects, with KMS or in memory for tests.
         log: name of the table of the forget log; empty for none. With a log, a key that comes back in a restored table
             opens nothing.
-        keep: seconds for which an unwrapped key is cached after its look-up; 0 for no cache.
+        keep: seconds for which a subject's decrypted key is cached after its look-up; 0 for no cache.
         now: function that returns the time in nanoseconds since 1970.
         fresh: function that returns a given number of random bytes.
     """
@@ -320,7 +321,7 @@ class Subjects:
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
-        """Forget again and yield each subject in the log that is not forgotten in the table of keys.
+        """Forget again and yield each subject that the log lists, but the table of keys has not forgotten.
 
         Call it after a restore. The log is scanned. A run may be interrupted, and repeated.
 
@@ -428,7 +429,7 @@ def sealed_codec(
     subject_of: Callable[[E], str | None],
     shredded: Callable[[Stored, Shredded], E | None],
 ) -> EventCodec[E]:
-    """Wrap a codec so that the data of events and snapshots that have a subject are sealed.
+    """Wrap a codec so that the data of events and snapshots about a subject are encrypted with the subject's key.
 
     Args:
         codec: codec of the unsealed events.
@@ -518,7 +519,7 @@ class KmsWrapping:
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
-    """Open the encryption keys of persons, kept in a table under a KMS key, to seal and to forget.
+    """Open the encryption keys of persons, in a table under a KMS key, to encrypt data and to forget persons.
 
     The table must have no point-in-time recovery (docs/guide/forgetting.md).
 

@@ -38,7 +38,7 @@ class AsyncStreamTimers:
     They raise the same errors.
 
     Attributes:
-        store: the timers, with blocking methods.
+        store: the `StreamTimers` that does the work, with blocking methods.
     """
 
     store: StreamTimers
@@ -55,7 +55,7 @@ class AsyncTagTimers:
     They raise the same errors.
 
     Attributes:
-        store: the timers, with blocking methods.
+        store: the `TagTimers` that does the work, with blocking methods.
     """
 
     store: TagTimers

@@ -224,7 +224,7 @@ class TagTimers:
     store: TaggedStore
 
     def pending(self, tags: Sequence[str]) -> tuple[Timer, ...]:
-        """Return the pending timers that have all of these tags, and perhaps others, by their due times.
+        """Return the pending timers that have at least these tags, in order of their due times.
 
         Args:
             tags: tags that the timers have; they may have others.
