@@ -54,7 +54,9 @@ _NAME: Final = re.compile(NAME, re.ASCII)
 _MAX_SECONDS: Final = MAX_DAYS * 24 * 60 * 60
 
 At = timedelta | datetime | str
-"""Due time of a timer: a delay after its setting, or a moment with a time zone, which may be ISO 8601 text."""
+"""Due time of a timer: a delay from the moment at which it is set, or a moment with a time zone, which may be ISO 8601
+text.
+"""
 
 
 def after(
@@ -145,11 +147,11 @@ class Timer:
 
     Attributes:
         name: name of the timer in its stream, or under its tags.
-        due: due time, ISO 8601 in the stored form, whose texts sort in the order of time.
-        events: events that the timer appends.
+        due: due time as ISO 8601 text in its stored form, in which texts sort in the order of time.
+        events: events that the timer appends when it fires.
         setting: index of the event that set the timer; for a timer of tags, the id of that event.
         stream: stream in which the timer was set; empty for a timer of tags.
-        tags: the exact tags with which a timer of tags was set.
+        tags: the exact tags under which the timer was set; empty for a timer in a stream.
         correlation_id: correlation id of the event that set the timer.
         meta: metadata of the event that set the timer.
         timestamp: timestamp of the event that set the timer.
@@ -180,7 +182,7 @@ class Timer:
         return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
 
     def anew(self) -> Event:
-        """Make the event that sets the timer again, at the same due time, with the fields of its setting."""
+        """Make an event that sets the same timer again, with the due time and the fields of the event that set it."""
         return replace(
             later(self.name, self.events, at=self.due, tags=() if self.stream else self.tags),
             meta=self.meta,

@@ -17,15 +17,15 @@ REST: Final = "from"
 """The field in which a page says where the next one goes on."""
 
 Reach = Mapping[str, Reached]
-"""How far each tag has been read by a read in pages."""
+"""For each tag, how far its events have been read by a read that goes page by page."""
 
 _KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
 
 _PARTS: Final = 3
 
 Takes = Callable[[Recorded], bool]
-"""A function that returns whether there is room for one more event. It is called for each event in order; the first is
-taken in any case.
+"""A function that returns whether an answer has room for one more event. It is called for each event in order; the
+first event is included in any case.
 """
 
 
@@ -34,10 +34,10 @@ class Seen:
     """The events that a read of tagged events returned, in order or newest first, and the position that it reached.
 
     Attributes:
-        events: the events.
-        position: position that the read reached, to append `after`.
-        more: whether more events match than the limit allowed. The position of a forward read does not include those;
-            that of a backward read does, because it is the position of the newest event.
+        events: events that match the query, in the order of the read.
+        position: position that the read reached; pass it as `after` to an append.
+        more: whether more events match than the limit allowed. The position of a forward read does not include the
+            events left out; that of a backward read does, because it is the position of the newest event.
         capacity: read units and requests that the read took.
     """
 
@@ -53,8 +53,9 @@ class TaggedPage:
 
     Attributes:
         events: events of the page, in order.
-        position: position to append after, once nothing is left; None before.
-        rest: where the next page begins; None at the end.
+        position: on the last page, the position of the whole read, to pass as `after` to an append; None on earlier
+            pages.
+        rest: place where the next page begins; None on the last page.
         capacity: read units and requests that the page took.
     """
 
@@ -88,15 +89,15 @@ class Rest:
     The text form is not trusted: a place that does not fit what is stored is refused as input.
 
     Attributes:
-        at: how far each tag has been read.
-        position: position of the whole read, to append `after`.
+        at: how far the events of each tag have been read, by tag; the next page goes on there.
+        position: position that the whole read, with all of its pages, reaches; pass it as `after` to an append.
     """
 
     at: Reach
     position: Position
 
     def text(self) -> str:
-        """Encode this start of a page as opaque text that is safe in URLs."""
+        """Encode the place where the page begins as opaque text that is safe in URLs."""
         return f"{write_position(Position(seen=self.at))}.{write_position(self.position)}"
 
 
@@ -152,7 +153,7 @@ class TagEntry:
     Attributes:
         event_id: id of the event.
         event_type: type of the event.
-        place: text by which the tag's entries are ordered.
+        place: place of the event: sortable text by which the tag's entries are ordered.
         index: index of the event in the tag, from 0; None on entries that Sekiban wrote.
         created_at: time of the event: ISO 8601.
     """
@@ -169,8 +170,8 @@ class TagCount:
     """A tag and the number of its events.
 
     Attributes:
-        tag: the tag.
-        events: number of its events.
+        tag: tag whose events are counted.
+        events: number of events with the tag.
     """
 
     tag: str

@@ -122,8 +122,8 @@ class QueryItem:
     Empty `types` match any type, and empty `tags` any tags.
 
     Attributes:
-        types: types of the events; empty for any.
-        tags: tags that the events have, all of them; empty for any.
+        types: types of which an event must have one; empty for any type.
+        tags: tags that an event must have, all of them; empty for events with any tags.
     """
 
     types: frozenset[str] = frozenset()
@@ -158,7 +158,7 @@ class Query:
     """A query for the events that match at least one of its `items`.
 
     Attributes:
-        items: alternatives of the query; at least one.
+        items: alternatives of the query, of which an event must match at least one.
     """
 
     items: tuple[QueryItem, ...]
@@ -188,12 +188,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """How far a read had read each tag when it reached each event, from which the event's position follows.
+    """For the events that one read returned: how far the read had come in each tag at each event, from which the
+    event's position follows.
 
     Attributes:
         base: how far each tag had been read when the read began. It applies before the first entry in `passed`.
-        passed: for each tag, the keys of its entries with their indices, in order.
-        end: position of the whole read.
+        passed: for each tag, the keys of its entries that the read has passed, each with the event's index in the tag,
+            in order.
+        end: position that the whole read reached.
     """
 
     base: Mapping[str, Reached]
@@ -202,7 +204,7 @@ class Trail:
 
     @staticmethod
     def of(position: Position) -> Trail:
-        """Return the trail of an event at which the read had seen everything that it looked at.
+        """Return a trail that gives every event the position of the whole read.
 
         Args:
             position: position of the read.
@@ -211,7 +213,7 @@ class Trail:
 
     @staticmethod
     def in_tags(counts: Mapping[str, int], last: str) -> Trail:
-        """Return the trail of an event found without a query, the last of `counts` events in these tags.
+        """Return the trail of an event found without a query; `counts` has the number of each tag's events up to it.
 
         Args:
             counts: number of events of each tag, up to this event.

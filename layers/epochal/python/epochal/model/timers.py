@@ -12,16 +12,16 @@ from epochal.model.plain_functions import must_be_events
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A timer in a decision's answer, whose events are of the domain; `later` makes it.
+    """A timer that a decision sets, with the domain events that are appended when it is due; `later` makes it.
 
     It stands among the events that `decide` or a process's `react` returns, whose codec encodes its events. A `Later`
     among its events sets the next timer when it fires. It is no event of the domain: no state is folded from it.
 
     Attributes:
-        name: name of the timer in its stream, or its tags.
+        name: name that identifies the timer in its stream, or under its tags.
         events: events that are appended when the timer is due.
-        at: due time: a delay after its setting, or a moment with a time zone.
-        tags: tags of the timer, if it is a timer of tagged events.
+        at: due time: a delay from the moment at which the timer is set, or a moment with a time zone.
+        tags: tags of a timer of tagged events; empty for a timer in a stream.
     """
 
     name: str

@@ -56,7 +56,7 @@ class AtVersion:
     Unfolds may have changed meanwhile.
 
     Attributes:
-        version: number of events of the stream, 0 or more.
+        version: number of events that the stream must have, 0 or more.
     """
 
     version: int
@@ -80,18 +80,19 @@ class Token:
 
     Attributes:
         version: index of the stream's next event.
-        etag: etag of the latest write to the head; None makes the token a bare version.
-        size: bytes of the head, which is one item, to within a few.
-        carried: bytes of the events in the head (the stream's last item), included in `size`.
-        unfolds: bytes of the unfolds in the head (the stream's last item), included in `size`.
+        etag: etag of the latest write to the head (the stream's last item); None if the token is only a version.
+        size: number of bytes of the head (the stream's last item), accurate to a few bytes.
+        carried: number of bytes of the events in the head (the stream's last item), included in `size`.
+        unfolds: number of bytes of the unfolds in the head (the stream's last item), included in `size`.
         events: number of events in the head (the stream's last item).
         appends: number of appends whose events are in the head (the stream's last item).
-        of: stream and table of the head. Set only on tokens that this process created, since others may be forged.
-            Ignored when tokens are compared, and not part of the text.
-        low_water: index of the first event that is not pruned, as far as this head shows. Ignored when tokens are
-            compared.
-        seal: signature of the stage that created the token (`store.seals`). Ignored when tokens are compared.
-        refused: number of appends in a row that were refused before the token was made. Ignored when tokens are
+        of: stream and table that the token belongs to. Set only on tokens that this process created, since others may
+            be forged. Ignored when tokens are compared, and not part of the text.
+        low_water: index of the first event that is not pruned, as far as the stream's last item shows. Ignored when
+            tokens are compared.
+        seal: signature by which the stage recognizes tokens that it created (`store.seals`); empty without one. Ignored
+            when tokens are compared.
+        refused: number of consecutive appends that had been refused when the token was made. Ignored when tokens are
             compared, and not part of the text.
     """
 
@@ -120,7 +121,9 @@ class Token:
 
     @property
     def bare(self) -> str:
-        """Text of the token without low-water mark and seal, which identifies the stream's state."""
+        """Text of the token without its optional last parts, the low-water mark (for pruning) and the seal (a
+        signature). It identifies the stream's state.
+        """
         figures = (self.version, self.etag, self.size, self.carried, self.unfolds, self.events, self.appends)
         return ".".join(map(str, figures))
 
@@ -131,7 +134,7 @@ class Reached:
 
     Attributes:
         count: number of events that have been read.
-        last: place of the last event that has been read.
+        last: place (sortable text) of the last event that has been read.
         token: if the tag is a stream, the token with which an append on exactly that state takes one request; only a
             hint.
     """
@@ -149,11 +152,11 @@ class Position:
     them.
 
     Attributes:
-        seen: how far the events of each tag that guards the read have been read: an append is refused if one of these
-            tags has got more.
-        heads: state of other tags at the read: a hint that saves an append from reading them.
-        items: digests of those query items that could be guarded by more than one of these tags, so that each stays
-            guarded by the same one.
+        seen: for each tag that guards the read, how far its events have been read: an append is refused if such a tag
+            has got more events.
+        heads: how far tags that are not in `seen` had come at the read: a hint that saves an append from reading them.
+        items: digests of those query items that more than one of the tags in `seen` could guard, so that each item
+            stays guarded by the same tag.
     """
 
     seen: Mapping[str, Reached] = field(default_factory=dict)
@@ -254,7 +257,8 @@ class Capacity:
     Attributes:
         read: read capacity units as DynamoDB reports them, secondary indexes included; a store in memory counts only
             tables. A request whose response was lost reports none.
-        write: write capacity units as DynamoDB reports them, secondary indexes included, as for `read`.
+        write: write capacity units as DynamoDB reports them, secondary indexes included, with the same exceptions as
+            `read`.
         requests: number of requests to DynamoDB, whether they succeeded or not.
     """
 
@@ -290,16 +294,18 @@ class Appended:
     Attributes:
         first: index of the append's first event (equal to `version` if only unfolds were written).
         version: the stream's next index after this append: its events are `first` to `version - 1`.
-        token: token of the stream's state after this append; an append that expects it takes one request.
+        token: token of the stream's state after this append; the next append takes one request if it expects this
+            token.
         events: the appended events that have tags, as they are stored.
-        position: position to pass as `after` to the next append: that of the condition, moved on past this append;
-            without a condition, the end of the events' tags. If `replayed`, it may be older, and the next append may
-            conflict.
-        versions: number of events of each tag, these included; `ReadModel.wait_for` takes it, with the tag's name in
-            the feed. If `replayed`, it may count later events too.
+        position: position to pass as `after` to the next append: that of this append's condition, moved on past the
+            append; without a condition, the end of the tags of the appended events. If `replayed`, it may be older, and
+            the next append may conflict.
+        versions: for each tag of the appended events, the number of its events after this append; `ReadModel.wait_for`
+            takes it, with the tag's name in the feed. If `replayed`, it may count later events too.
         streams: for an append to several streams, the result of each, by the stream's name.
-        replayed: whether an earlier call with the same idempotency key, or with the same event ids, made the append.
-        capacity: capacity that this call consumed, not the earlier one.
+        replayed: whether an earlier call, with the same idempotency key or the same event ids, had already made this
+            append.
+        capacity: capacity that this call consumed; if `replayed`, without that of the earlier call.
     """
 
     first: int = 0
@@ -324,15 +330,17 @@ class Conflict:
         version: the stream's next index; 0 if there is no stream.
         token: token of the stream's present state; None if there is no stream, or if the reason is another.
         deleted: whether the stream was deleted, and so takes no more events.
-        refused: what came back with the refusal: `load(…, refused=conflict)` reads none of it again.
-        events: events that match the condition's query, in order of their places.
-        position: position to append `after` once the events have been decided on.
+        refused: stored state that came back with the refusal; with `load(…, refused=conflict)` it is not read again.
+        events: stored events that match the query of the condition (`fail_if`), in order of their places.
+        position: position that includes `events`: pass it as `after` to append again, once these have been taken into
+            account.
         more: whether more events match, which neither `events` nor `position` include; query `after` the position to
             read them.
-        unmet: the items whose conditions do not hold, by the positions of the writes in `also`; None if there is no
-            such item.
-        streams: for an append to several streams, those that were found not to be as expected, each with its version
-            and token. There may be others: the first ones found end the append. Empty if the reason is another.
+        unmet: stored items whose conditions in `also` do not hold, by the index of the write in `also`; None in place
+            of an item that does not exist.
+        streams: for an append to several streams, the streams that were found not to be as expected, by name, each with
+            its version and token. More streams may differ: the first ones found end the append. Empty if the reason is
+            another.
         capacity: capacity that the attempt consumed.
     """
 
@@ -377,8 +385,8 @@ class StreamAppend:
     Attributes:
         stream: name of the stream.
         events: events to append; may be empty if there are unfolds.
-        unfolds: unfolds that replace the stored ones; None keeps those, an empty sequence removes them.
-        expected: expected version of the stream.
+        unfolds: unfolds that replace the stored ones; None keeps the stored ones, an empty sequence removes them.
+        expected: version that the stream is expected to have.
     """
 
     stream: str

@@ -98,8 +98,8 @@ class Put:
 
     Attributes:
         table: name of the table.
-        item: the whole item.
-        condition: condition on the stored item; None for none.
+        item: the whole item to write.
+        condition: condition that the stored item must meet; None to write in any case.
     """
 
     table: str

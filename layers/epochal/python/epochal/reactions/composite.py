@@ -17,11 +17,13 @@ MARK: Final = "__composite__"
 """The attribute of a decorated class that has the composite which the decorator made of it."""
 
 OnPassed = Callable[[Any, "FeedEvent"], object]
-"""A function that is called with each input that a composite skips: the reason and the event."""
+"""A function that is called with each input that a composite (several reactions under one name) skips: the reason for
+skipping, and the event.
+"""
 
 
 class Composite:
-    """Several reactions under one name.
+    """Several reactions that run under one name, as a process does.
 
     Attributes:
         name: common beginning of the reactions' names, and so of the names of their groups.
@@ -30,7 +32,7 @@ class Composite:
     name: str
 
     def reactions(self, streams: Streams, on_passed: OnPassed = ..., /) -> Sequence[Reaction]:
-        """Return the reactions, of which the first takes the inputs; all may append to `streams`.
+        """Return the composite's reactions. The first one takes the inputs; all may append to `streams`.
 
         Args:
             streams: store that the reactions may append to.
@@ -39,7 +41,7 @@ class Composite:
         raise NotImplementedError
 
     def code_names(self) -> frozenset[str]:
-        """Return dotted names of the code that it runs, earlier versions that still run included.
+        """Return the dotted names of the code that the reactions run, with that of earlier versions that still run.
 
         See `code_name`.
         """

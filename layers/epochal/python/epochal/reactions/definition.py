@@ -64,11 +64,12 @@ class Selector:
     Attributes:
         streams: names of streams, ids of aggregates, or tags; None for all.
         prefix: text with which names of streams must begin.
-        query: query by tags and types. A matching event is delivered once, through the first tag of the first item that
-            matches it; through its first stream if that item has no tags. A reaction's `once` changes nothing about
-            that.
-        correlation_id: id of one conversation, or the event that began it: `Order-1@0`.
-        metadata: members that the metadata must have.
+        query: query by tags and types that events must match. An event is delivered once: through the first tag of the
+            first item that matches it, or through its first stream if that item has no tags. A reaction's `once`
+            changes nothing about that.
+        correlation_id: correlation id that events must have; or, as `Order-1@0`, the event that began a conversation,
+            which is selected with all that followed from it. Empty for any.
+        metadata: members, with their values, that the metadata of an event must have; empty for none.
     """
 
     streams: Collection[str] | None = None
@@ -90,7 +91,7 @@ class Selector:
         must_be_names(self.metadata, "metadata")
 
     def takes(self, span: Span) -> bool:
-        """Return whether a span may contain a selected event, judged by its stream and types.
+        """Return whether a span (consecutive events of one stream) may have a selected event, by its stream and types.
 
         A span without events is judged by its stream alone.
 
@@ -107,7 +108,7 @@ class Selector:
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a selected span is selected; True if too little is known to tell.
+        """Return whether an event of a span that `takes` accepted is selected; True if too little is known to tell.
 
         Args:
             event: event with as much as is known of it.
@@ -201,12 +202,14 @@ class Delivery:
         group: name of the reaction.
         partition: partition of the feed.
         stream: stream of the events: its name, an aggregate's id, or a tag.
-        events: at least one event, in order. Each can be read or is marked as gone. Empty for `removed` and `skipped`.
-        attempt: number of the attempt, from 1. A delivery that comes again because a process died, or lost a race, has
-            attempt 1: use the keys.
-        removal: removal of events of the stream, for a reaction's `removed`.
-        next: index after the events that follow `events`, that the reaction does not take, and that the delivery covers
-            too; None if it ends with `events`.
+        events: events of the stream in order, at least one; each is readable or marked as gone. Empty in deliveries to
+            `removed` and `skipped`.
+        attempt: number of the attempt, from 1. It is 1 again if the delivery is repeated because a process died, or
+            lost a race: recognize repeats by `key`.
+        removal: pruning or deletion of events of the stream, delivered to the reaction's `removed`; None in other
+            deliveries.
+        next: index after the last event that the delivery covers, if `events` are followed by some that the reaction
+            does not take; None if it ends with `events`.
     """
 
     group: str
@@ -219,18 +222,21 @@ class Delivery:
 
     @property
     def following(self) -> int:
-        """Index after the events that the delivery covers; 0 for the delivery of a removal."""
+        """Index after the last event that the delivery covers; 0 for the delivery of a removal (events pruned or
+        deleted).
+        """
         end = self.events[-1].index + 1 if self.events else 0
         return end if self.next is None else max(self.next, end)
 
     def each(self) -> Iterator[FeedEvent]:
-        """Iterate over the events; what is appended while one is handled records it as its cause."""
+        """Iterate over the events; what the handler appends meanwhile records the current event as its cause."""
         for event in self.events:
             with caused_by(event):
                 yield event
 
     def key(self, event: FeedEvent | Removal) -> str:
-        """Return the idempotency key of an event or removal: always the same, and of this group alone.
+        """Return an idempotency key for what the handler does on an event or removal: always the same, only this
+        group's.
 
         Args:
             event: an event or the removal of this delivery.
@@ -245,38 +251,42 @@ Handler = Callable[[Delivery], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaction:
-    """A handler, with the events it handles and how. Calling a reaction calls the handler, as tests do.
+    """A handler function, with the choice of events that it handles and settings of how it runs. Calling a reaction
+    calls the handler, as tests do.
 
     Attributes:
         name: name of the consumer group, under which its checkpoints are stored; a new name begins anew.
         handler: function that is called with each delivery.
-        categories: categories of streams, types of aggregates and groups of tags; None for all.
-        types: types of events; None for all except those of timers (`scheduling`), which must be named.
-        only: further conditions that events must meet; None for all.
-        sources: layouts whose events are handled.
-        start: where a group without a checkpoint begins.
+        categories: categories of streams, types of aggregates and groups of tags whose events are handled; None for
+            all.
+        types: types of the events that are handled; None for all except those of timers (`scheduling`), which must be
+            named.
+        only: selector with further conditions that events must meet; None for no further conditions.
+        sources: names of the storage layouts whose events are handled; all by default.
+        start: place in the feed where the group begins, as long as it has no checkpoint.
         max_events: largest number of events in a delivery, which also ends with the event that brings it to 16 MB.
         parallel: number of streams that a member handles at the same time.
         in_order: whether deliveries of a partition come one after another, in the order of the feed; `parallel` is then
             ignored.
         members: number of members that divide the streams of a partition among them and run side by side, as functions
             or processes.
-        partition_by: regular expression with one group; streams whose names match it with the same text go to the same
-            member.
-        attempts: number of calls of the handler for a delivery before its stream is given up.
-        on_failure: whether to park the stream, or to let it block its partition until it is handled.
-        once: whether an event with several tags is delivered through its first tag only, instead of once for each.
-            Ignored beside a query (`only`), which delivers each event once in its own way.
+        partition_by: regular expression with one capturing group; streams for whose names it captures the same text go
+            to the same member.
+        attempts: number of calls of the handler for a delivery before `on_failure` applies to its stream.
+        on_failure: what happens to a stream once all attempts have failed: `park` sets it aside; `block` stops its
+            partition until it is handled.
+        once: True to deliver an event with several tags only through its first tag; False to deliver it once for each
+            tag. Ignored if `only` has a query, with which each event is delivered once in any case.
         early: categories and types that may not have events yet, and so are not reported as misspelt.
         within: for an `async def`, an asynchronous context that is entered on its event loop before the first delivery,
             and left after the last; an `AsyncPlace`, for instance.
-        removed: function that is called if events of a stream are gone, whatever their types were; an `async def` if
-            the handler is one. None for a reaction to events alone.
-        skipped: function that is called if the latest events of a stream are none that the reaction takes, with a
-            delivery that has no events and the index after them as `next`; an `async def` if the handler is one. For
-            read models, whose `skip` it is.
-        sealed: whether messages of the handler's errors are never kept, since they may quote what is sealed. Otherwise
-            only those about sealed events are not kept.
+        removed: function that is called when events of a stream have been pruned or deleted, whatever their types were;
+            an `async def` if the handler is one. None for no such calls.
+        skipped: function that is called when the reaction takes none of the latest events of a stream; an `async def`
+            if the handler is one. Its delivery has no events, and the index after the skipped ones as `next`. For read
+            models, which pass their `skip`.
+        sealed: whether error messages of the handler are never stored, since they may quote encrypted data (sealed for
+            a person). If False, only messages about events with such data are not stored.
     """
 
     name: str
@@ -352,7 +362,7 @@ class Reaction:
 
     @property
     def sharing(self) -> Sharing:
-        """The rule that assigns streams to members."""
+        """The rule that assigns streams to the members of the group."""
         return Sharing(self.members, self.partition_by)
 
     @property
@@ -382,8 +392,7 @@ class Reaction:
         return result if self.asynchronous else must_be_done(result, "handler")
 
     def wants(self, span: Span) -> bool:
-        """Return whether a span (consecutive events of one stream), of a category of the reaction, may have events to
-        deliver.
+        """Return whether a span (consecutive events of one stream) in a wanted category may have events to deliver.
 
         Args:
             span: consecutive events of one stream, with their types.
@@ -395,7 +404,7 @@ class Reaction:
         return of_types and (self.only is None or self.only.takes(span))
 
     def wants_removal(self, span: Span) -> bool:
-        """Return whether removals of a stream are delivered; `span` has its name and no events.
+        """Return whether the pruning or deletion of a stream's events is delivered; `span` has its name and no events.
 
         Args:
             span: span with the name of the stream, and no events.
@@ -403,7 +412,7 @@ class Reaction:
         return self.removed is not None and (self.only is None or self.only.takes(span))
 
     def wants_skipped(self, span: Span) -> bool:
-        """Return whether `skipped` is called for a span although the reaction takes none of its events.
+        """Return whether `skipped` is called for a span (consecutive events of one stream) of which no event is taken.
 
         Args:
             span: consecutive events of one stream, with their types.
@@ -413,7 +422,7 @@ class Reaction:
         return self.only is None or self.only.takes(Span(span.stream, span.index, ()))
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a wanted span is to be delivered; True if too little is known to tell.
+        """Return whether to deliver an event of a span that `wants` accepted; True if too little is known to tell.
 
         Args:
             event: event with as much as is known of it.

@@ -29,13 +29,14 @@ from epochal.reactions.reactor import Reactor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedStream:
-    """A stream that a group has parked.
+    """A stream that a consumer group has parked: set aside because its events could not be handled, so that the
+    partition goes on without it.
 
     Attributes:
         partition: partition of the feed.
         stream: name of the stream.
-        index: index of the first event that is not handled.
-        cause: error because of which it was parked, if that is stored.
+        index: index of the first event of the stream that the group has not handled.
+        cause: error because of which the stream was parked; None if it is not stored.
     """
 
     partition: int
@@ -46,7 +47,7 @@ class ParkedStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The result of a replay of a parked stream.
+    """The result of replaying, or discarding, the unhandled events of a parked stream.
 
     Attributes:
         next: index of the first event that is still not handled, as far as the replay knows.
@@ -65,7 +66,7 @@ class Parking:
 
     Attributes:
         reactor: the reactor that runs the group's reaction.
-        around: wrapper through which each call of the handler goes.
+        around: function that wraps each call of the handler; None for none.
     """
 
     reactor: Reactor
@@ -73,7 +74,7 @@ class Parking:
 
     @classmethod
     def of(cls, group: str, reader: FeedReader) -> Parking:
-        """Return the parked streams of a group whose handler is not available, so that none can be replayed.
+        """Open a group's parked streams by its name, without its handler: they can be listed and skipped, not replayed.
 
         Args:
             group: name of the group.
@@ -96,7 +97,7 @@ class Parking:
         ]
 
     def replay(self, partition: int, stream: str, *, seconds: float) -> Replayed:
-        """Handle what a parked stream waits for, unpark it if that succeeds in `seconds`; return the outcome.
+        """Handle the unhandled events of a parked stream, unpark it if that succeeds in `seconds`; return the outcome.
 
         Args:
             partition: number of the partition.
@@ -119,7 +120,7 @@ class Parking:
             return self._catch_up(partition, stream, handle, work.ends)
 
     def discard(self, partition: int, stream: str) -> Replayed:
-        """Skip everything that a parked stream waits for, unpark it, and return the outcome.
+        """Skip all unhandled events of a parked stream, unpark it, and return the outcome.
 
         Args:
             partition: number of the partition.
@@ -134,7 +135,7 @@ class Parking:
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
-        """Skip the event that a parked stream waits for, and return the next index; it stays parked.
+        """Skip the first unhandled event of a parked stream, and return the next index; the stream stays parked.
 
         Args:
             partition: number of the partition.

@@ -53,18 +53,19 @@ class GroupFigures:
 
     Attributes:
         partition: partition of the feed.
-        checkpoint: the group's checkpoint.
-        tail: checkpoint after the partition's last entry.
-        events: number of events that the group reads and has not handled yet, if its reaction was given or has recorded
-            what it reads. `COUNTED` means at least that many; None means that the checkpoint belongs to another index.
+        checkpoint: place in the partition up to which the group has handled the events.
+        tail: checkpoint after the last entry of the partition, which a group reaches once it has handled everything.
+        events: number of events that the group has not handled yet, of those that its reaction reads (or of all:
+            `of_all`). The constant `COUNTED` means at least that many; None means that the checkpoint belongs to
+            another index.
         seconds: seconds since the oldest event that is not handled was indexed; 0 if there is none.
         parked: number of streams that the group has parked in the partition.
         paused: time at which the group was paused; empty if it is not.
         of_all: whether `events` counts events of all kinds, because what the reaction reads is not recorded, or is
             everything.
-        indexer: why the indexer adds no further events to the partition; empty if nothing is recorded.
-        last_failure: error because of which the latest parked stream was parked.
-        blocked: last failed runs of those members that have made no progress since.
+        indexer: reason why the indexer adds no further events to the partition; empty if none is recorded.
+        last_failure: error because of which the most recently parked stream was parked.
+        blocked: for each group member that has made no progress since its last run failed, that run.
     """
 
     partition: int
@@ -99,9 +100,9 @@ class Reset:
         partition: partition of the feed.
         before: checkpoint before the reset.
         after: checkpoint after the reset.
-        again: number of events that will be delivered again: the checkpoint had passed them, or they were handled ahead
-            of it.
-        skipped: number of events that were not handled, and will not be delivered.
+        again: number of events that will be delivered again, though the old checkpoint had passed them or they were
+            handled ahead of it.
+        skipped: number of events that were not handled before the reset, and will not be delivered after it.
         parked: number of streams that stay parked, because the events that they wait for are not delivered again.
     """
 
@@ -142,7 +143,9 @@ class Groups:
     fresh: Callable[[int], bytes] = os.urandom
 
     def read_series(self) -> Series:
-        """Read which partitions the index has, so that several questions about a group need only one read."""
+        """Read which partitions the feed's index has, to pass as `series` to `standing` and `members`, which then do
+        not.
+        """
         return self.reader.driver.run(read_series(self.reader.table))
 
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:
@@ -179,7 +182,9 @@ class Groups:
         ]
 
     def indexer_failures(self) -> dict[str, str]:
-        """Return, by layout, why the indexer adds no further events, if that is recorded."""
+        """Return, by layout, the recorded reason why the indexer adds no further events to the feed, if there is
+        one.
+        """
         now = from_unix_nanoseconds(self.now())
         return self.reader.driver.run(indexer_failures(self.reader.table, self.read_series(), now))
 
@@ -264,7 +269,7 @@ class Groups:
         ]
 
     def begin(self, group: str, like: str) -> list[int]:
-        """Begin a group at another group's checkpoints, with its parked streams; return the partitions.
+        """Start a new group at the checkpoints of the group `like`, with its parked streams; return the partitions.
 
         It gets the other group's checkpoints, what that has handled ahead and what it has parked. All states are read
         before the first is written.
@@ -305,7 +310,7 @@ class Groups:
         return written
 
     def delete(self, group: str) -> list[int]:
-        """Delete a group's checkpoints and parked streams, and return its partitions; raise if it is run.
+        """Delete a group's checkpoints and parked streams, and return its partitions; raise if a process runs it.
 
         A function that still runs it begins anew.
 

@@ -42,11 +42,11 @@ _BEYOND: Final = "u"
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """One document of a page, with its key.
+    """One document of a page of query results, with its key.
 
     Attributes:
         key: key of the document.
-        value: the document, or the value that its entry holds, if the key has `holds`.
+        value: the document; if the secondary key has `holds`, the value that this function returned for the document.
     """
 
     key: str
@@ -55,10 +55,10 @@ class FoundDocument:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of documents, in the order of the key that they were found by.
+    """One page of documents that a query of a read model found, in the order of the key that it used.
 
     Attributes:
-        items: documents of the page, as many as `limit`; fewer at the end, and if documents changed meanwhile.
+        items: documents of the page: `limit` of them, or fewer on the last page and if documents changed meanwhile.
         next: value for `after` of the next page; None at the end.
     """
 

@@ -129,7 +129,7 @@ class _Progress:
 
 @dataclass(slots=True)
 class Documents:
-    """The documents that a fold reads and writes, by key.
+    """The documents of a read model, by key, as a fold (the function that applies one event) reads and writes them.
 
     Values are JSON, in which numbers stay exact, or of the class that the model was opened with.
 
@@ -190,13 +190,15 @@ have it yet.
 """
 
 FoldRemoval = Callable[[Documents, Removal], object]
-"""A function that updates documents when events of a stream have been removed, under the same rules as `Fold`."""
+"""A function that updates documents when events of a stream have been pruned or deleted, under the same rules as
+`Fold`.
+"""
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ReadModel(Generic[D]):
-    """One generation of a read model, whose documents are `D`.
+    """One generation of a read model, whose documents are of type `D`.
 
     Attributes:
         driver: the driver that sends the requests.
@@ -204,7 +206,7 @@ class ReadModel(Generic[D]):
         name: name of the read model.
         table: name of the table, which has the keys `pk` and `sk`, both strings (`layout.tables.READ_MODELS`).
         keys: secondary keys by which its documents are found; None if whoever opened it gave none.
-        form: converter of documents to JSON and back, if they are of a class.
+        form: converter of documents to JSON and back, if the documents are objects of a class; else None.
     """
 
     driver: Driver
@@ -279,7 +281,8 @@ class ReadModel(Generic[D]):
         return self._advance(delivery.stream, progress, delivery.following)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
-        """Fold a delivery's removal; return False if it, or a later one of the stream, was folded before.
+        """Fold the pruning or deletion in a delivery; return False if it, or a later one of the stream, was folded
+        before.
 
         Args:
             delivery: delivery of a removal, without events.
@@ -331,7 +334,7 @@ class ReadModel(Generic[D]):
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """Return a page of documents in the order of their keys, by prefix or by bounds.
+        """Return a page of the documents with a given prefix or range of keys, in the order of their keys.
 
         With `prefix`, those whose keys begin with it; otherwise those from `since` on and before `below`.
 
@@ -360,7 +363,7 @@ class ReadModel(Generic[D]):
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """Return a page of documents by values of a secondary key, in its order.
+        """Return a page of the documents whose secondary key begins with given values, in the order of the key.
 
         Args:
             name: name of the key.
@@ -389,7 +392,7 @@ class ReadModel(Generic[D]):
         below: Value | None = None,
         at_most: int | None = None,
     ) -> int:
-        """Count the documents that `find` would show, or without a name `list`.
+        """Count the documents that `find` would return for the same arguments; without `name`, those of `list`.
 
         It reads their entries: one read unit for about thirty.
 
@@ -404,7 +407,7 @@ class ReadModel(Generic[D]):
         return self.driver.run(count(self.table, question, at_most))
 
     def place(self, stream: str) -> int | None:
-        """Return the next index of a stream to be folded; None if none of its events has been folded.
+        """Return the index of a stream's next event that is to be folded; None if none of its events has been folded.
 
         Args:
             stream: name of the stream.

@@ -26,7 +26,7 @@ LOOKED_AT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The result of one call of `ReadModels.drop`.
+    """The result of one call of `ReadModels.drop`, which deletes a part of a generation.
 
     Attributes:
         items: number of items that the call deleted.

@@ -40,12 +40,12 @@ class SecondaryKey:
     """A secondary key of documents: values by which a read model finds and orders them.
 
     Attributes:
-        of: function from a document to its value: a text, a number, or a tuple of these, compared from the left; a list
-            for several values, None for none.
-        spread: number of partitions over which the entries of one first value are spread. One takes some 500 new
-            entries a second; reading a page reads all of them.
-        holds: function from a document to the JSON value that the key's entry holds, which a page shows in place of the
-            document. A page then reads entries alone, and the entry is written whenever that value changes.
+        of: function that returns a document's value for this key: a text, a number, or a tuple of these, compared from
+            the left; a list for several values, None for none.
+        spread: number of DynamoDB partitions over which entries with the same first value are spread. Each takes some
+            500 new entries a second; reading a page reads all of them.
+        holds: function that returns, for a document, the JSON value that a page of this key shows in place of the
+            document. A page then reads only the key's entries; an entry is written whenever its value changes.
     """
 
     of: Callable[[Any], Any]
@@ -60,11 +60,11 @@ class SecondaryKey:
 
 
 class DeclaredKey(NamedTuple):
-    """A secondary key in the form that is stored with the generation.
+    """What is stored of a secondary key with its generation of the read model.
 
     Attributes:
-        spread: number of partitions that the key's entries are spread over.
-        holds: whether entries hold a value of their own instead of the document.
+        spread: number of DynamoDB partitions that the key's entries are spread over.
+        holds: whether entries hold a value made from the document, instead of the document itself.
     """
 
     spread: int
@@ -88,7 +88,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class ModelKeys:
-    """The keys of one generation, by name, the list of all documents among them.
+    """The secondary keys of one generation of a read model, by name, including the key that lists all documents.
 
     Attributes:
         by_name: secondary keys of the generation by name; the key that lists all documents is among them, under a
@@ -99,17 +99,17 @@ class ModelKeys:
 
     @property
     def declared(self) -> dict[str, DeclaredKey]:
-        """The keys in the form that is stored with the generation."""
+        """What is stored of each key with the generation, by the key's name."""
         return {name: DeclaredKey(key.spread, key.holds is not None) for name, key in self.by_name.items()}
 
     @property
     def mark(self) -> str:
-        """Digest of the keys, which is stored with the model's progress."""
+        """Digest of what `declared` returns, which is stored with the model's progress."""
         content = json.dumps({name: list(key) for name, key in sorted(self.declared.items())})
         return hashlib.sha256(content).hexdigest()[:8]
 
     def entries(self, model: str, key: str, item: Item | None, before: Any, after: Any) -> Entries:
-        """Determine which entries change if a document becomes `after`, or is deleted (None).
+        """Determine which entries of the keys change if a document becomes `after`, or is deleted (None).
 
         Args:
             model: name and generation of the read model.

@@ -50,8 +50,9 @@ __all__ = [
 ]
 
 Values: TypeAlias = Mapping[str, Any]
-"""Attributes by name: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or
-bytes."""
+"""Attributes of an item by name. Values are text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of
+text, numbers or bytes.
+"""
 
 LEVELS: Final = 32
 DIGITS: Final = 38
@@ -149,7 +150,7 @@ def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
 
 
 def check(table: str, key: Values, when: Condition) -> Check:
-    """Make a check that a condition holds on an item that is not written; else nothing is appended.
+    """Make a check that stops the append unless a condition holds on an item; the item is not written.
 
     Args:
         table: name of a table of your own, in the same account and region.

@@ -73,13 +73,14 @@ MAX_APPENDS: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAppend(StreamAppend):
-    """One of many appends, with the arguments of `Streams.try_append`.
+    """One of the appends that `Bulk.append` makes, with the arguments of `Streams.try_append`.
 
     Attributes:
         fail_if: a query over tags. If an event that matches is stored, nothing is appended.
         after: position up to which events do not count for `fail_if`; None: all events count.
-        takes: function that says whether a conflict brings one more of the events that match; None brings all.
-        idempotency_key: key that makes all repeats to the stream one append, for 24 hours.
+        takes: function that says whether a conflict returns one more of the matching events; None for all of them.
+        idempotency_key: key by which, for 24 hours, repeats of this append to the stream are recognized and not
+            appended again.
     """
 
     fail_if: Query | None = None

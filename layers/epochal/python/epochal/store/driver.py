@@ -166,7 +166,7 @@ throttled, which tells nothing about other writers."""
 
 
 class Meter:
-    """Counts requests and capacity units; safe under threads.
+    """Counts the requests to DynamoDB and the capacity units that they consume; safe under threads.
 
     As a context manager, a meter sets `capacity` of each `EpochalError` that is raised in the block.
 

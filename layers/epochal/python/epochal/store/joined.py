@@ -177,7 +177,7 @@ class Writes:
 
 
 class JoinedAppends:
-    """Appends to streams, and joins concurrent appends to one stream in one write.
+    """Appends events to streams, and makes concurrent appends to the same stream in one write.
 
     May be shared among threads; share one among all threads of a process.
 

@@ -47,7 +47,7 @@ class GroupCount:
 
     Attributes:
         group: name of the group, which is the part of its tags before the colon.
-        tags: number of tags.
+        tags: number of tags in the group.
     """
 
     group: str
@@ -139,7 +139,7 @@ class Listings(ABC):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """Yield the names of a group's tags after `beyond`, in order, a list for each request.
+        """Yield the names of a group's tags after `beyond`, in order, as one list for each request.
 
         Args:
             group: name of the group.
@@ -149,7 +149,7 @@ class Listings(ABC):
 
     @abstractmethod
     def tags_page(self, group: str | None = None) -> Scan:
-        """Make the scan for the first page of items that name the tags of a group, or all tags.
+        """Make the first DynamoDB scan for the items that name the tags of a group, or all tags.
 
         Args:
             group: name of the group; None for all tags.
@@ -157,7 +157,7 @@ class Listings(ABC):
 
     @abstractmethod
     def read_tag(self, item: Item) -> TagCount | None:
-        """Read a tag and its number of events from an item of `tags_page`; None for a reserved tag.
+        """Read a tag and its number of events from an item that the scan of `tags_page` found; None for a reserved tag.
 
         The number may be that of a part of the tag's events; `settled` returns the whole.
 
@@ -167,7 +167,7 @@ class Listings(ABC):
 
     @abstractmethod
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """Return tags with their numbers of events, from the numbers that `read_tag` found.
+        """Return tags with their whole numbers of events, given the sums of the numbers that `read_tag` returned.
 
         Args:
             found: sum of the numbers that `read_tag` returned, by tag.
@@ -200,7 +200,7 @@ class Listings(ABC):
         return self._scanned(None, progress)
 
     def groups(self) -> list[GroupCount]:
-        """Return every group, in order, with its number of tags.
+        """Return every group of tags, in order, with its number of tags.
 
         Reads the whole table.
         """

@@ -48,7 +48,8 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
-    """The state of a stream as its head has it: version, unfolds and events.
+    """The state of a stream when it was loaded: its version, unfolds and events, as its head (the stream's last item)
+    has them.
 
     Attributes:
         stream: name of the stream.
@@ -57,9 +58,9 @@ class StreamState:
         unfolds: all unfolds that are stored.
         events: with `since`, the events from that index on; else the newest ones that came in the same request, without
             gaps. These are all events of the stream if there are `version` of them, as of a stream of four pages.
-        deleted: whether the stream takes no more events.
-        low_water: index below which events are pruned. Another library's pruning leaves no mark, and a prune under way
-            sets the mark at its end; a read finds what is gone.
+        deleted: whether the stream was deleted, and takes no more events.
+        low_water: index below which events are known to be pruned. It may be too low after a prune by another library,
+            or while a prune is under way; a read finds what is gone.
         capacity: read units and requests that the load took.
     """
 
@@ -78,8 +79,8 @@ class Hole:
     """Events `first` to `end - 1` of a stream, which are pruned and not in the archive either.
 
     Attributes:
-        first: index of the first event of the hole.
-        end: index after its last event.
+        first: index of the first missing event.
+        end: index after the last missing event.
     """
 
     first: int
@@ -166,13 +167,13 @@ class Page:
     Attributes:
         events: events of the page.
         next: index at which the next page starts; None at the end of the stream (or its beginning, backward).
-        hole: requested events before those of the page that are gone; None if there are none. A page ends where a hole
-            begins, and the next page has the hole.
+        hole: range of requested events, just before those of the page, that are gone; None if there is none. A page
+            ends where such a range begins, and the next page has it.
         version: the stream's next index when the page was read.
         low_water: index below which events are pruned.
-        exists: whether there is such a stream.
+        exists: whether the stream exists.
         deleted: whether the stream was deleted with a tombstone, and has no events any more.
-        omitted: indices of events that come without their bodies, which are larger than the requested limit.
+        omitted: indices of events that come without their bodies, because a body is larger than the requested limit.
         capacity: read units and requests that the page took.
     """
 
@@ -240,7 +241,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """The progress of pruning a stream: events below `low_water` are gone for readers.
+    """The progress of pruning a stream: events below index `low_water` are gone for readers.
 
     Items are deleted a part at a time: call again until `done`.
 

@@ -105,9 +105,10 @@ class Streams:
     `CorruptData`, and `MissingBody` where a body is gone from the bucket, besides the errors that the method names.
 
     Attributes:
-        driver: the driver, which sends requests and carries the meter and the patience.
+        driver: object that sends requests to DynamoDB, counts their capacity (meter) and limits their retries
+            (patience).
         table: name of the table of streams.
-        layout: how streams are stored in the table.
+        layout: storage layout: how streams are stored in the table.
         codec: codec of bodies: where bodies too large for an item go, and whether bodies are compressed.
         tombstones: whether deleted streams may keep a tombstone. Equinox appends past a tombstone without notice: where
             its applications use the table too, streams are deleted with `leave_open`.
@@ -571,7 +572,7 @@ class Streams:
         return self.on(driver), meter
 
     def on(self, driver: Driver) -> Streams:
-        """Return a copy of the store that sends all requests, also those to its archive, through a driver.
+        """Return a copy of the store that sends all requests, also those to its archive, through the given driver.
 
         Args:
             driver: driver that runs the requests of the copy.
@@ -623,7 +624,7 @@ class Streams:
         key: DecisionKey | str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append to streams only if their heads are still the given ones; return one outcome for all streams.
+        """Append to streams only if their heads (last items) are still the given ones; return one outcome for all.
 
         Heads of streams without an append are only checked. A conflict carries the current heads. Without appends, the
         heads are checked against the store. The outcome of an earlier decision under the key is `replayed`.
@@ -689,7 +690,7 @@ class Streams:
         return beside(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
-        """Return the outcome of an earlier decision on these streams under the key; None if there is none.
+        """Return the outcome of an earlier decision on these streams under the same key; None if there was none.
 
         Args:
             streams: names of the streams.
@@ -710,7 +711,7 @@ class Streams:
         key: str | None = None,
         tagged: bool = False,
     ) -> Batch:
-        """Check and encode one append for the layout; raise what `append` raises for its arguments.
+        """Check and encode one append for the layout; raise for its arguments what `append` raises.
 
         Args:
             stream: name of the stream.
@@ -784,7 +785,7 @@ class Streams:
     def newest(
         self, stream: str, refused: Conflict | None, *, whole: bool, recent: bool = False
     ) -> Head | None:
-        """Return a stream's head: the one of a conflict, or one read now, perhaps after a pause; None if none.
+        """Return a stream's head (last item) from a conflict, or read it, maybe after a pause; None without a stream.
 
         Args:
             stream: name of the stream.

@@ -77,7 +77,8 @@ class TaggedStore(ABC):
         driver: the driver that sends the requests.
         now: function that returns the time in nanoseconds since 1970.
         fresh: function that returns a given number of random bytes, for ids.
-        fetch: whether bodies in the bucket are fetched; else events have claims in their place.
+        fetch: whether bodies that lie in the bucket are fetched; if not, events have claims (references to the objects)
+            in their place.
         most_events: largest number of events in one append over HTTP.
     """
 
@@ -170,7 +171,7 @@ class TaggedStore(ABC):
     def condition(
         self, fail_if: Query | None, after: Position | None, takes: Takes | None = None
     ) -> Condition | None:
-        """Make the layout's condition for an append from its arguments; None without a query.
+        """Make the condition of an append, in the form that the layout takes, from its arguments; None without a query.
 
         Args:
             fail_if, after, takes: as for `try_append`.
@@ -236,7 +237,7 @@ class TaggedStore(ABC):
         takes: Takes,
         limit: int = ENTRIES,
     ) -> TaggedPage:
-        """Read one page of the events that `read` returns; all pages together are one read.
+        """Read one page of the events that `read` would return; all pages together give the same events.
 
         Args:
             query: query that the events match.
@@ -294,8 +295,8 @@ class TaggedStore(ABC):
     @property
     @abstractmethod
     def type_heads(self) -> TypeHeads:
-        """The types that a query may name without a tag, as the tags under which their events are kept; or whether all
-        types are.
+        """Reserved tags of types, or of all events, that a query may ask for without a tag; or whether it may for any
+        type.
         """
 
     def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
@@ -319,7 +320,7 @@ class TaggedStore(ABC):
         """
 
     def seal_position(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
-        """Return the position with seals, to go outside and come back; unchanged if the store has none.
+        """Return the position with signatures (seals), to be given to a client; unchanged if the store makes none.
 
         Args:
             position: position that a read returned.
@@ -339,7 +340,7 @@ class TaggedStore(ABC):
         return position
 
     def opening(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
-        """Return a copy of the store that returns events with bodies over `largest` bytes without their bodies.
+        """Return a copy of the store whose reads leave out the bodies of events with one over `largest` bytes.
 
         Args:
             largest: largest bytes of data, or of metadata, of an event that comes with its bodies.
@@ -347,7 +348,7 @@ class TaggedStore(ABC):
         return self
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-        """Return events with all of their bodies, from events as a layout has read them.
+        """Return events complete with their bodies, given events as a layout has read them.
 
         Args:
             events: events of this store, whose bodies may be claims.
@@ -366,7 +367,7 @@ class TaggedStore(ABC):
         return len(fence(query, type_heads=self.type_heads).all_tags)
 
     def queues_of(self, query: Query) -> Sequence[Key]:  # noqa: ARG002  of those with queues
-        """Return the keys of the queues in which decisions of one process on a query take turns; none by default.
+        """Return keys of the queues in which this process's decisions on a query wait for each other; none by default.
 
         Args:
             query: query of the decisions.
@@ -479,11 +480,11 @@ class TaggedStore(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedEvents(TaggedStore):
-    """The store of tagged events in a table of pages.
+    """The store of tagged events in a table of streams (the layout `pages`).
 
     Attributes:
         site: the table, and the reserved tags that have streams there.
-        codec: codec of bodies, which knows the bucket of large ones.
+        codec: codec of event bodies, which knows the bucket for large bodies.
         named: the store of the named streams of this table, with the archive of their pruned events.
     """
 
@@ -518,7 +519,7 @@ class TaggedEvents(TaggedStore):
         return {event.id: event for event in self.whole(tuple(stored.values()))}
 
     def opening(self, largest: int) -> Self:
-        """Return a copy of the store that returns events with bodies over `largest` bytes without their bodies."""
+        """Return a copy of the store whose reads leave out the bodies of events with one over `largest` bytes."""
         return replace(self, site=replace(self.site, largest=largest))
 
     def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:
@@ -554,7 +555,7 @@ class TaggedEvents(TaggedStore):
         return {tag: 0 if head is None else head.version for tag, head in heads.items()}
 
     def seal_position(self, position: Position, *, writes: bool) -> Position:
-        """Return the position with a seal at each token of a full page.
+        """Return the position, to be given to a client, with a signature (seal) at each token of a full page.
 
         Args:
             writes: whether a missing key for seals may be put.
@@ -568,16 +569,16 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-        """Return events with their large bodies, which are fetched from the bucket unless `fetch` is off."""
+        """Return the events with their large bodies fetched from the bucket; unchanged if `fetch` is off."""
         return tuple(map(self._fetched, events)) if self.fetch else events
 
     @property
     def type_heads(self) -> frozenset[str]:
-        """The types that a query may name without a tag, as the tags under which their events are kept."""
+        """Reserved tags of the event types, or of all events, that a query may ask for without a tag."""
         return self.site.type_heads
 
     def queues_of(self, query: Query) -> Sequence[Key]:
-        """Return the keys of the queues of the tags that the condition of a query checks.
+        """Return keys of this process's queues, one for each tag that an append on the query checks.
 
         Args:
             query: query of the decisions.

@@ -56,8 +56,9 @@ class ImportedEvent:
 
     Attributes:
         event: the event, with its id.
-        timestamp: time at which it happened, ISO 8601.
-        place: sortable id among all events; None where it had none, or where the tables could not keep it.
+        timestamp: time at which the event happened, ISO 8601.
+        place: sortable text that orders the event among all events; None if it had none, or if the tables could not
+            keep it.
     """
 
     event: Event
@@ -70,10 +71,10 @@ class Imported:
     """The progress of an import, as counts of events.
 
     Attributes:
-        read: number of events of the history that are done; a later run may continue there.
+        read: number of events from the start of the history that have been dealt with; a later run may continue there.
         written: number of events of the history that were appended.
-        found: number of events of the history that were stored before.
-        renumbered: number of written events whose place in the order could not be kept.
+        found: number of events of the history that were already stored, and so were not appended again.
+        renumbered: number of appended events that got a new place in the order, because their own could not be kept.
     """
 
     read: int = 0
@@ -83,7 +84,7 @@ class Imported:
 
 
 def imported(event: Recorded) -> ImportedEvent:
-    """Convert an event of another store of tagged events for an import.
+    """Convert an event that was read from another store of tagged events to the form that `Importer.run` takes.
 
     Args:
         event: event that the other store has read.

@@ -57,9 +57,10 @@ class MemoryStore:
     and `dcb` are the stores of other layouts. `react` runs reactions and processes, and `advance` lets time pass.
 
     Attributes:
-        tables: the tables.
-        options: settings by their names, such as `aggregate_types`.
-        sleep: how stores and reactions pause; by default for at most a millisecond, so that tests are fast.
+        tables: DynamoDB tables in memory that hold everything that is stored here; by default new, empty ones.
+        options: settings of the deployment by their names, such as `aggregate_types`.
+        sleep: function through which stores and reactions pause; by default for at most a millisecond, so that tests
+            are fast.
         timers_table: the table of timers, whose changes are not indexed.
     """
 
@@ -92,7 +93,7 @@ class MemoryStore:
         return replace(store, now=self.now) if hasattr(store, "now") else store
 
     def index(self) -> None:
-        """Index everything that has been appended since the last call."""
+        """Put all events that have been appended since the last call into the index of the feed."""
         for table in (source.table for source in self._indexer.sources):
             changes, start = self.tables.changes(table), self._indexed.get(table, 0)
             self._indexer.index(
@@ -163,7 +164,7 @@ class MemoryStore:
         return fired
 
     def parking(self, reaction: Reaction) -> Parking:
-        """Return the parked streams of a reaction.
+        """Return the object that lists, replays and discards a reaction's parked streams.
 
         Args:
             reaction: the reaction.
@@ -205,7 +206,7 @@ class MemoryStore:
         self._stopped = now + max(0, (at - from_unix_nanoseconds(now)) * 100)
 
     def run(self, reaction: Reaction | Composite | type) -> list[Ran]:
-        """Run a reaction as `react` does, without warnings of categories and types that never came.
+        """Run a reaction as `react` does, without warnings about categories and types that have no events.
 
         Args:
             reaction: a reaction, or a process.

@@ -80,7 +80,7 @@ class _Table:
 
 
 class MemoryTables:
-    """DynamoDB tables in memory; `execute` is their interpreter. Safe under threads."""
+    """DynamoDB tables in memory, on which `execute` performs operations. Safe under threads."""
 
     def __init__(self, tables: dict[str, TableSpec], *, response_bytes: int = limits.RESPONSE_BYTES) -> None:
         """Create empty tables by name.
@@ -147,7 +147,7 @@ class MemoryTables:
             yield from [stored.partitions[p][s] for p in stored.partitions for s in stored.order[p]]
 
     def changes(self, table: str) -> tuple[Item, ...]:
-        """Return new images in the order of the writes, as the table's stream carries them.
+        """Return the items written to a table, as each write left them, in the order of the table's change stream.
 
         Args:
             table: name of the table.
@@ -387,7 +387,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A request whose sender gives up, and which arrives once `requests` more have been performed.
+    """A fault of a request: its sender gives up, and it arrives once `requests` more have been performed.
 
     Attributes:
         requests: number of requests that are performed before this one arrives.
@@ -401,7 +401,7 @@ Schedule = Mapping[int, Fault | Late]
 
 
 class Faults:
-    """Wraps an interpreter so that its requests fail by a schedule. Safe under threads.
+    """Wraps the function that performs requests (an interpreter), so that some fail by a schedule. Safe under threads.
 
     Attributes:
         requests: number of requests made, whatever their outcome was.
