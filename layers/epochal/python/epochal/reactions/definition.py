@@ -222,9 +222,7 @@ class Delivery:
 
     @property
     def following(self) -> int:
-        """Index after the last event that the delivery covers; 0 for the delivery of a removal (events pruned or
-        deleted).
-        """
+        """Index after the last event that the delivery covers; 0 if it delivers a pruning or deletion."""
         end = self.events[-1].index + 1 if self.events else 0
         return end if self.next is None else max(self.next, end)
 
@@ -235,8 +233,7 @@ class Delivery:
                 yield event
 
     def key(self, event: FeedEvent | Removal) -> str:
-        """Return an idempotency key for what the handler does on an event or removal: always the same, only this
-        group's.
+        """Return an idempotency key for handling an event or removal: always the same, and unique to this group.
 
         Args:
             event: an event or the removal of this delivery.

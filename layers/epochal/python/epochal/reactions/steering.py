@@ -143,9 +143,7 @@ class Groups:
     fresh: Callable[[int], bytes] = os.urandom
 
     def read_series(self) -> Series:
-        """Read which partitions the feed's index has, to pass as `series` to `standing` and `members`, which then do
-        not.
-        """
+        """Read which partitions the index of the feed has; passed as `series`, it saves other methods this read."""
         return self.reader.driver.run(read_series(self.reader.table))
 
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:
@@ -182,9 +180,7 @@ class Groups:
         ]
 
     def indexer_failures(self) -> dict[str, str]:
-        """Return, by layout, the recorded reason why the indexer adds no further events to the feed, if there is
-        one.
-        """
+        """Return, by layout, the recorded reasons why the indexer adds no further events to the feed."""
         now = from_unix_nanoseconds(self.now())
         return self.reader.driver.run(indexer_failures(self.reader.table, self.read_series(), now))
 
