@@ -785,7 +785,8 @@ class Streams:
     def newest(
         self, stream: str, refused: Conflict | None, *, whole: bool, recent: bool = False
     ) -> Head | None:
-        """Return a stream's head (last item) from a conflict, or read it, maybe after a pause; None without a stream.
+        """Return a stream's head for another attempt: that of the conflict `refused`, or one read now; None if there is
+        no stream.
 
         Args:
             stream: name of the stream.

@@ -233,7 +233,8 @@ class EpochalDCBRecorder(DCBRecorder):
     def read(
         self, query: DCBQuery | None = None, *, after: int | None = None, limit: int | None = None
     ) -> DCBReadResponse:
-        """Return the events numbered above `after` that match, with the last one's number; without `limit`, the log's.
+        """Return the matching events above number `after` and a head: with `limit` the last event's number, else the
+        last of all.
 
         The head is the number of the last event of all, or with a limit the number of the last event returned.
 

@@ -321,7 +321,7 @@ class Subjects:
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
-        """Forget again and yield each subject that the log lists, but the table of keys has not forgotten.
+        """Forget again, and yield, each subject that the forget log lists but whose key is back, as after a restore.
 
         Call it after a restore. The log is scanned. A run may be interrupted, and repeated.
 
