@@ -47,6 +47,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.store.driver import TURN, Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
+from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables
 
 WASTED: Final = 400
@@ -329,30 +330,49 @@ SUBJECTS: Final = (
 )
 
 
+def process_over(
+    tables: MemoryTables,
+    schedule: Schedule,
+    dice: random.Random,
+    *,
+    meter: Meter,
+    refused: Meter,
+    request: float,
+    spread: float,
+) -> Place:
+    """Return what a new process has, whose requests come to pass in the middle of their time.
+
+    Args:
+        meter: counts all requests.
+        refused: counts the units of refused writes.
+        request: seconds that a request takes on average.
+        spread: part of these by which each half of a request may be shorter or longer.
+    """
+
+    def carried(op: Op) -> Reply:
+        schedule.sleep(request * dice.uniform(0.5 - spread, 0.5 + spread))
+        reply = tables.execute(op)
+        schedule.sleep(request * dice.uniform(0.5 - spread, 0.5 + spread))
+        return reply
+
+    driver = Driver(
+        execute=counting(carried, refused),
+        meter=meter,
+        clock=lambda: schedule.now,
+        sleep=schedule.sleep,
+        luck=dice.random,
+    )
+    return Place(driver=driver, dice=dice, schedule=schedule)
+
+
 def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> Contention:
     """All writers, until each has made its decisions. `request`: seconds that one takes."""
     dice, schedule, refused = random.Random(seed), Schedule(), Meter()
-    tables = memory_tables()
-
-    def carried(op: Op) -> Reply:
-        schedule.sleep(request * dice.uniform(0.35, 0.65))
-        reply = tables.execute(op)
-        schedule.sleep(request * dice.uniform(0.35, 0.65))
-        return reply
-
-    meter = Meter()
-
-    def process() -> Place:
-        """What a process has: writers of one process would take turns."""
-        driver = Driver(
-            execute=counting(carried, refused),
-            meter=meter,
-            clock=lambda: schedule.now,
-            sleep=schedule.sleep,
-            luck=dice.random,
-        )
-        return Place(driver=driver, dice=dice, schedule=schedule)
-
+    tables, meter = memory_tables(), Meter()
+    # Each writer has a process of its own: those of one process would take turns.
+    process = partial(
+        process_over, tables, schedule, dice, meter=meter, refused=refused, request=request, spread=0.15
+    )
     took: list[float] = []
 
     def write() -> None:

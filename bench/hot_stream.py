@@ -23,15 +23,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from bench.contention import Place, Schedule
+from bench.contention import Place, Schedule, process_over
 from bench.report import Report
-from bench.workloads import CODEC, DECIDER, counting
+from bench.workloads import CODEC, DECIDER
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_streams import Deciders
 from epochal.errors import Contended
 from epochal.model.events import Event
-from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 
@@ -138,23 +137,9 @@ def contend(subject: Subject, writers: int, *, processes: bool, seed: int = SEED
     dice, schedule, refused, meter = random.Random(seed), Schedule(), Meter(), Meter()
     tables, took = memory_tables(), list[float]()
 
-    def place_of() -> Place:
-        """A new process over the tables."""
-
-        def carried(op: Op) -> Reply:
-            schedule.sleep(REQUEST / 2 * dice.uniform(0.9, 1.1))
-            reply = tables.execute(op)
-            schedule.sleep(REQUEST / 2 * dice.uniform(0.9, 1.1))
-            return reply
-
-        driver = Driver(
-            execute=counting(carried, refused),
-            meter=meter,
-            clock=lambda: schedule.now,
-            sleep=schedule.sleep,
-            luck=dice.random,
-        )
-        return Place(driver=driver, dice=dice, schedule=schedule)
+    place_of = partial(
+        process_over, tables, schedule, dice, meter=meter, refused=refused, request=REQUEST, spread=0.05
+    )
 
     def write(place: Place, cache: Cache) -> None:
         append = subject.writer(place, cache)

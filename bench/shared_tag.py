@@ -21,15 +21,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from bench.contention import Place, Schedule
+from bench.contention import Place, Schedule, process_over
 from bench.report import Report
-from bench.workloads import counting
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import projection
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, ExpectedVersion
-from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 
@@ -151,22 +149,9 @@ def share(
     dice, schedule, refused, meter = random.Random(seed), Schedule(), Meter(), Meter()
     tables = memory_tables()
 
-    def place() -> Place:
-        def carried(op: Op) -> Reply:
-            schedule.sleep(REQUEST * dice.uniform(0.45, 0.55))
-            reply = tables.execute(op)
-            schedule.sleep(REQUEST * dice.uniform(0.45, 0.55))
-            return reply
-
-        driver = Driver(
-            execute=counting(carried, refused),
-            meter=meter,
-            clock=lambda: schedule.now,
-            sleep=schedule.sleep,
-            luck=dice.random,
-        )
-        return Place(driver=driver, dice=dice, schedule=schedule)
-
+    place = partial(
+        process_over, tables, schedule, dice, meter=meter, refused=refused, request=REQUEST, spread=0.05
+    )
     took: list[float] = []
 
     def write(append: Append) -> None:
