@@ -18,7 +18,7 @@ from epochal.errors import ConflictError, InvalidInput, StreamDeleted
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Refusal, Reply, Update
+from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
 from epochal.store import queueing
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -270,6 +270,111 @@ def test_an_append_that_other_processes_refuse_again_pauses_and_reads_the_stream
     assert world.refusals == 4
     assert len(world.waited) == 3
     assert world.requests == 1 + 5 + 3, "it reads once, writes five times, and reads after each pause"
+
+
+def writes_stream(op: Op) -> bool:
+    """Whether an operation writes to the stream, and not to a key's record alone."""
+    writes = op.writes if isinstance(op, Transact) else (op,)
+    items = [write.item if isinstance(write, Put) else getattr(write, "key", {}) for write in writes]
+    return isinstance(op, Put | Update | Transact) and {"S": S} in [item.get("p") for item in items]
+
+
+LAYOUTS = {"pages": memory_streams, "tips": memory_tips}
+KEYS = {"plain": "mine", "with a time": "018f2f9a-0000-7000-8000-000000000001"}
+
+
+@dataclass(eq=False)
+class Contended:
+    """A stream of two events, and a process that is refused: another one appends before each of its first writes.
+
+    Attributes:
+        meanwhile: what another process does during each pause.
+        left: how many writes are refused.
+    """
+
+    layout: str
+    meanwhile: Callable[[Streams], object] = lambda _: None
+    left: int = 4
+    waited: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.others = LAYOUTS[self.layout]()
+        for _ in range(2):
+            self.others.append(S, [event(b"before")])
+
+    def execute(self, op: Op) -> Reply:
+        if self.left and writes_stream(op):
+            self.left -= 1
+            self.others.append(S, [event(b"another")])
+        return self.others.driver.execute(op)
+
+    def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        self.meanwhile(self.others)
+
+    @property
+    def streams(self) -> Streams:
+        return self.others.on(Driver(execute=self.execute, meter=Meter(), sleep=self.sleep))
+
+    def stored(self) -> list[object]:
+        return [event.data for event in self.others.read(S)]
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("expected", [ANY, STREAM_EXISTS], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_append_under_a_key_that_other_processes_refuse_again_pauses_too(
+    layout: str, expected: ExpectedVersion, key: str
+) -> None:
+    contended = Contended(layout)
+
+    appended = contended.streams.append(S, [event(b"mine")], expected=expected, idempotency_key=key)
+
+    assert (appended.first, appended.replayed) == (6, False)
+    assert contended.stored() == [b"before"] * 2 + [b"another"] * 4 + [b"mine"]
+    assert len(contended.waited) == 3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_unfolds_alone_under_a_key_that_other_processes_refuse_again_pause_too(layout: str) -> None:
+    contended = Contended(layout)
+
+    appended = contended.streams.append(
+        S, [], unfolds=[Unfold(type="Latest", data=b"1")], idempotency_key="mine"
+    )
+
+    assert (appended.version, appended.replayed) == (6, False)
+    assert len(contended.waited) == 3
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_append_that_another_process_makes_during_a_pause_under_the_same_key_is_found(
+    layout: str, key: str
+) -> None:
+    def repeat(others: Streams) -> None:
+        others.append(S, [event(b"mine")], idempotency_key=key)
+        others.append(S, [event(b"later")])
+
+    contended = Contended(layout, repeat, left=2)
+
+    appended = contended.streams.append(S, [event(b"mine")], idempotency_key=key)
+
+    assert (appended.first, appended.replayed) == (4, True)
+    assert contended.stored() == [b"before"] * 2 + [b"another"] * 2 + [b"mine", b"later"]
+    assert len(contended.waited) == 1
+
+
+@pytest.mark.parametrize("events", [[event(b"mine")], []], ids=["events", "unfolds alone"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_stream_that_is_deleted_during_a_pause_takes_nothing_under_a_key(
+    layout: str, events: list[Event]
+) -> None:
+    contended = Contended(layout, lambda others: others.delete(S), left=2)
+
+    with pytest.raises(StreamDeleted):
+        contended.streams.append(S, events, unfolds=[], idempotency_key="mine")
+    assert len(contended.waited) == 1
 
 
 def test_ids_that_another_process_appends_during_a_pause_are_found(world: World) -> None:
