@@ -9,6 +9,7 @@ each has its own. The units are exact, the rates are those of the schedule:
     decider         loads the stream, and appends one event to the state that it has read
     cached          the same on the state in the cache (`AllowStale`)
     any version     appends without an expected version
+    with a key      the same under an idempotency key, of which each append has its own
 
 A rate is of all writers together, in appends a second. An append that is given up with `Contended`, after ten attempts,
 is missing in the events kept: of 32 processes that decide on one stream without a break, some give up.
@@ -101,6 +102,11 @@ def _any_version(place: Place, _: Cache) -> Append:
     return partial(place.streams.append, STREAM, [Event(type="Happened", data=b"{}")])
 
 
+def _with_a_key(place: Place, _: Cache) -> Append:
+    events = [Event(type="Happened", data=b"{}")]
+    return lambda: place.streams.append(STREAM, events, idempotency_key=place.dice.randbytes(16).hex())
+
+
 SUBJECTS: Final = (
     Subject(
         name="decider",
@@ -125,6 +131,12 @@ SUBJECTS: Final = (
         writer=_any_version,
         within={8: Bound(wasted=0.05, requests=1.1), 32: Bound(wasted=0.05, requests=1.2)},
         between={8: Bound(wasted=2, requests=5), 32: Bound(wasted=4, requests=10)},
+    ),
+    Subject(
+        name="with a key",
+        writer=_with_a_key,
+        within={8: Bound(wasted=0.05, requests=3.1), 32: Bound(wasted=0.05, requests=3.1)},
+        between={8: Bound(wasted=2, requests=8), 32: Bound(wasted=5, requests=18)},
     ),
 )
 

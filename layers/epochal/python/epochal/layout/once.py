@@ -5,6 +5,7 @@
       ├ found         appended, by an earlier call
       ├ pruned        undetermined
       └ absent        the append goes out on that head; where it ends below the bound, the bound is lowered first
+    refused again   it pauses (`giving_way`); then the append is looked for in what was written meanwhile
 
 The record only bounds the search. What makes the append once: every try is conditional on a head up to which the search
 has found nothing, and no try is below the bound.
@@ -16,7 +17,8 @@ Unfolds alone leave no trace once replaced. They are written once, together with
       ├ it says that these unfolds were written     written, by this call or an earlier one
       ├ it says that others were                    refused: the key was used for other contents
       └ it bounds tries of events                   these are searched for; where there are none, again
-    refused by the head                             a conflict; or, where it still is what is expected, again
+    refused by the head                             a conflict; or, where it still is what is expected, again, from
+                                                    the second refusal on after a pause
 
 A layout defines what it can try with a batch under a key (`Attempts`); this module defines the order of the tries, for
 all layouts.
@@ -27,6 +29,7 @@ from __future__ import annotations
 from typing import Final, Generic, Protocol
 
 from epochal.errors import InvalidInput
+from epochal.layout.giving_way import pause_after
 from epochal.layout.key_records import (
     KeyedWrite,
     KeyRecord,
@@ -208,7 +211,7 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
         known: known head of the stream.
         was_read: whether the head was read in this call.
     """
-    attempts = call.attempts
+    attempts, refusals = call.attempts, 0
     while True:
         outcome = yield from attempts.append_on(known, repeatable=was_read)
         if not isinstance(outcome, Conflict) or outcome.unmet:
@@ -216,8 +219,32 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
         head = refusing_head(outcome)
         if not accepts(call.expected, head):
             return outcome
-        known = head
+        refusals += 1
+        pause = pause_after(refusals)
+        if pause is None:
+            known = head
+        else:
+            yield pause
+            newer = yield from _newer_head(call, head, repeatable=was_read)
+            if isinstance(newer, Appended | Conflict | Undetermined):
+                return newer
+            known = newer
         check_contents((yield from load_record(attempts.table, call.record)), attempts.batch.append_id)
+
+
+def _newer_head(call: _Call[H], head: H | None, *, repeatable: bool) -> Steps[H | Outcome | None]:
+    """Read the head after a pause; return it, or the outcome if it has the append or is not as expected.
+
+    Args:
+        head: head up to which the append is not in the stream.
+        repeatable: whether another process may have appended the batch.
+    """
+    newer = yield from call.attempts.load()
+    if newer is not None:
+        settled = yield from call.attempts.settle(newer, version_of(head), repeatable=repeatable)
+        if settled is not None:
+            return settled
+    return newer if accepts(call.expected, newer) else conflict_at(newer)
 
 
 def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Outcome]:
@@ -232,6 +259,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         What came of the write.
     """
     tried: set[str | None] = set()
+    refusals = 0
     known: Known[H] | Unread = expected_head(expected)
     if known is UNREAD or attempts.is_new(known) is False:
         known = yield from attempts.load()
@@ -252,7 +280,13 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         tried.add(reply.etag)
         if seen is not None and seen.append_id is not None:
             return (yield from _done(attempts, seen, tried))
-        known = yield from reply.head
+        refusals += 1
+        pause = pause_after(refusals)
+        if pause is None:
+            known = yield from reply.head
+        else:
+            yield pause
+            known = yield from attempts.load()
 
 
 def _rejected(
