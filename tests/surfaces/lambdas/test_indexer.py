@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ import pytest
 from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput, Refused
 from epochal.index.checkpoints import epoch_stream
+from epochal.index.crowding import LONGEST, Crowding
 from epochal.index.series import IndexerFailure, read_series, start_epoch
 from epochal.layout.registry import partition_of
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import Event
 from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import Op, Put, Transact, Update
@@ -78,8 +81,18 @@ def feeds() -> Feeds:
     return TipFeeds(partitions=2)
 
 
+class Context:
+    """As much time as a test gives."""
+
+    def __init__(self, seconds: float = 120.0) -> None:
+        self.seconds = seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
 @pytest.fixture
-def start(feeds: Feeds, topic: Taking, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler]:
+def started(feeds: Feeds, topic: Taking, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ModuleType]:
     """Starts the function as a new process does: by importing its module."""
     monkeypatch.setattr(interpreter, "execute_through", lambda _: feeds.execute)
     monkeypatch.setattr(Patience, "wait", lambda *_: float("inf"))
@@ -92,15 +105,26 @@ def start(feeds: Feeds, topic: Taking, monkeypatch: pytest.MonkeyPatch) -> Calla
     }.items():
         monkeypatch.setitem(os.environ, name, value)
 
-    def import_handler() -> Handler:
+    def import_handler() -> ModuleType:
         spec = importlib.util.spec_from_file_location("indexer_handler", HANDLER)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return lambda event: module.handler(event, None)
+        return module
 
     return import_handler
+
+
+@pytest.fixture
+def start(started: Callable[[], ModuleType]) -> Callable[[], Handler]:
+    """Starts the function, and gives its handler all the time that an invocation may have."""
+
+    def start_handler() -> Handler:
+        module = started()
+        return lambda event: module.handler(event, Context())
+
+    return start_handler
 
 
 def test_what_a_streams_event_carries_is_in_the_feed(feeds: Feeds, start: Callable[[], Handler]) -> None:
@@ -198,6 +222,22 @@ def test_a_process_keeps_its_state_from_batch_to_batch(feeds: Feeds, start: Call
     before = len(feeds.ops)
     handler(changes(feeds))
     assert len(feeds.ops) - before == 1
+
+
+@pytest.mark.parametrize("seconds", [4.0, 0.5])
+def test_a_rest_leaves_half_of_the_time_that_an_invocation_has_left(
+    feeds: Feeds, started: Callable[[], ModuleType], monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    module, slept = started(), list[float]()
+    driver = replace(module.indexer.driver, sleep=slept.append)
+    vars(module)["indexer"] = replace(module.indexer, driver=driver)
+    monkeypatch.setattr(Crowding, "measure", lambda self, *_: setattr(self, "rest", LONGEST))
+    feeds.append("Order-1", "a")
+
+    assert module.handler(changes(feeds), Context(seconds)) == {"batchItemFailures": []}
+
+    assert len(slept) == 1
+    assert 0 < slept[0] <= seconds / 2
 
 
 def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
