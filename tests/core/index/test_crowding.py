@@ -54,6 +54,25 @@ def test_once_the_others_are_gone_nobody_rests() -> None:
     assert crowding.rest == 0.0
 
 
+@pytest.mark.parametrize("back", [2.0, 5.0, 3_600.0])
+def test_a_clock_that_was_set_back_says_nothing_about_the_rate(back: float) -> None:
+    crowding = measured(CALM / 2)
+    crowding.see(round(CALM))
+    crowding.measure(26.0 - back, 10)
+    assert (crowding.rate, crowding.rest) == (pytest.approx(CALM / 2, rel=0.02), 0.0)
+
+
+def test_a_clock_that_was_set_back_by_nearly_all_of_an_interval_makes_an_indexer_rest_twice_at_most() -> None:
+    crowding = measured(CALM / 2)
+    rests = []
+    for batch in range(5):
+        crowding.see(round(CALM))
+        crowding.measure(24.001 + 2.0 * batch, 10)
+        rests.append(crowding.rest)
+    assert all(rests[:2])
+    assert not any(rests[2:])
+
+
 def test_an_epoch_that_begins_anew_counts_as_no_entries() -> None:
     crowding = Crowding()
     crowding.see(-40)
