@@ -30,6 +30,10 @@ CROWD: Final = 20
 WORTHWHILE: Final = 3
 """Changes in a batch from which on a rest gathers a batch that is larger. Fewer come too seldom."""
 
+HIGHEST: Final = 200.0
+"""Entries a second that one measurement can show at most: twice what a Tip takes. A clock that was set back by nearly
+the time between two batches would show thousands, and the average would stay above `CALM` for many batches."""
+
 RECENT: Final = 0.5
 """Weight of the latest batch in the average rate."""
 
@@ -54,9 +58,12 @@ class Crowding:
         self.others += max(0, entries)
 
     def measure(self, now: float, changes: int) -> None:
-        """Update the rate of others' entries, and the seconds of rest, after a batch of `changes` at `now`."""
-        if self._measured is not None:
-            rate = self.others / max(now - self._measured, 0.001)
+        """Update the rate of others' entries, and the seconds of rest, after a batch of `changes` at `now`.
+
+        A clock that has not advanced since the last batch leaves the rate as it is.
+        """
+        if self._measured is not None and now > self._measured:
+            rate = min(HIGHEST, self.others / (now - self._measured))
             self.rate += (rate - self.rate) * RECENT
         crowded = self.others >= CROWD and changes >= WORTHWHILE
         self.rest = min(LONGEST, LENGTHENING * max(0.0, self.rate - CALM)) if crowded else 0.0
