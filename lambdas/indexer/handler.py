@@ -21,6 +21,8 @@ from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
     from epochal.hosting.indexer_failure_notes import FailureNotes
 
 
@@ -51,11 +53,11 @@ def failure_notes() -> FailureNotes:
     return notes
 
 
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """A batch of a stream of heads; answers with the records to be delivered again."""
     records = event["Records"]
     try:
-        report = indexer.index(read_records(records))
+        report = indexer.index(read_records(records), context.get_remaining_time_in_millis() / 1000)
     except Exception as error:
         failure_notes().raised(error, records)
         raise

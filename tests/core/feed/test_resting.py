@@ -130,6 +130,16 @@ def test_records_that_failed_are_delivered_again_without_a_rest() -> None:
     assert crowd.indexer.index(records).by_partition[0].events == BATCH
 
 
+@pytest.mark.parametrize("seconds", [1.0, 0.0, -2.0])
+def test_a_rest_takes_at_most_half_of_the_time_that_is_left(seconds: float) -> None:
+    crowd = crowded()
+    began = crowd.feeds.clock()
+    since = crowd.append(BATCH)
+    crowd.indexer.index(crowd.feeds.records(since), seconds)
+    assert crowd.indexer._held[0].crowding.rest > seconds  # noqa: SLF001  # what it measured
+    assert crowd.feeds.clock() - began == pytest.approx(max(0.0, seconds / 2))
+
+
 class Died(BaseException):
     """The process of an indexer has ended."""
 

@@ -5,6 +5,7 @@ Both the indexer and repairs of the index write through it.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -78,14 +79,18 @@ class IndexWriter:
             self._pending_notices.clear()
         return len(positions)
 
-    def rest(self, partitions: Iterable[int]) -> None:
+    def rest(self, partitions: Iterable[int], deadline: float = math.inf) -> None:
         """Rest after a batch if one of its partitions is crowded, so that the next batch is larger.
 
-        The length varies, so that indexers do not go on at the same moment.
+        The length varies, so that indexers do not go on at the same moment. It is at most half of the time until
+        `deadline`, a reading of the driver's clock at which the process must have acknowledged the batch.
         """
         seconds = max((self._held[number].crowding.rest for number in partitions), default=0.0)
         if seconds:
-            self.driver.sleep(seconds * (0.75 + self.driver.luck() / 2))
+            seconds *= 0.75 + self.driver.luck() / 2
+            seconds = min(seconds, (deadline - self.driver.clock()) / 2)
+        if seconds > 0:
+            self.driver.sleep(seconds)
 
     def on_partition(
         self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], changes: list[S]

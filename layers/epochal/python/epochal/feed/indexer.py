@@ -10,6 +10,7 @@ A deployment has a source for each layout whose table of heads its settings name
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
@@ -131,14 +132,19 @@ class Indexer(IndexWriter):
                 rule = f"the index has {recorded[source.name]} on record; another number needs a rebuild"
                 raise InvalidInput(source.setting, rule)
 
-    def index(self, records: Iterable[Record]) -> Report:
+    def index(self, records: Iterable[Record], seconds: float = math.inf) -> Report:
         """Index a batch of records in order; return what was indexed and which records must come again.
 
         If other indexers write to the same partitions too often, it returns after a rest (`epochal.index.crowding`).
 
+        Args:
+            records: changes of heads, in their order.
+            seconds: time until the process is ended. A rest takes at most half of what the batch has left of it.
+
         Raises:
             InvalidInput: a record is of a table that is no source's.
         """
+        deadline = self.driver.clock() + seconds
         outcome = _Outcome()
         batches: dict[int, _Batch] = {}
         batch_records = list(records)
@@ -157,7 +163,7 @@ class Indexer(IndexWriter):
             self._index_partition(number, batch, outcome)
         self._notify(batch_records, outcome)
         if not outcome.failed:
-            self.rest(outcome.by_partition)
+            self.rest(outcome.by_partition, deadline)
         return outcome.report()
 
     def _notify(self, records: Iterable[Record], outcome: _Outcome) -> None:
