@@ -75,7 +75,11 @@ def _emit(report: Report) -> None:
     }
     counts |= {"Indexed.setAside": report.set_aside, "Notified": report.notified}
     failed = report.notice_error is not None
-    metrics.add(counts={**counts, "Notified.failed": failed}, urgent=report.set_aside > 0 or failed)
+    metrics.add(
+        times={"Indexer.rest": report.rested * 1_000} if report.rested else {},
+        counts={**counts, "Notified.failed": failed},
+        urgent=report.set_aside > 0 or failed,
+    )
     causes: list[tuple[str, Exception]] = [
         ("records could not be indexed, and come again", each) for each in report.errors
     ]

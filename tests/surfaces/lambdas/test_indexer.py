@@ -240,6 +240,27 @@ def test_a_rest_leaves_half_of_the_time_that_an_invocation_has_left(
     assert 0 < slept[0] <= seconds / 2
 
 
+def test_a_rest_is_a_metric_in_milliseconds_which_a_batch_without_one_lacks(
+    feeds: Feeds,
+    started: Callable[[], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = started()
+    driver = replace(module.indexer.driver, sleep=lambda _: None, luck=lambda: 0.5)
+    vars(module)["indexer"] = replace(module.indexer, driver=driver)
+    feeds.append("Order-1", "a")
+    module.handler(changes(feeds), Context())
+    monkeypatch.setattr(Crowding, "measure", lambda self, *_: setattr(self, "rest", 1.2))
+    feeds.append("Order-1", "b")
+    module.handler(changes(feeds), Context())
+
+    without, told = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
+    assert "Indexer.rest" not in without
+    assert told["Indexer.rest"] == [1_200.0]
+    assert {"Name": "Indexer.rest", "Unit": "Milliseconds"} in told["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+
+
 def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
     start: Callable[[], Handler], monkeypatch: pytest.MonkeyPatch
 ) -> None:

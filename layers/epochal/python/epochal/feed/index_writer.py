@@ -79,8 +79,8 @@ class IndexWriter:
             self._pending_notices.clear()
         return len(positions)
 
-    def rest(self, partitions: Iterable[int], deadline: float = math.inf) -> None:
-        """Rest after a batch if one of its partitions is crowded, so that the next batch is larger.
+    def rest(self, partitions: Iterable[int], deadline: float = math.inf) -> float:
+        """Rest after a batch if one of its partitions is crowded, so that the next batch is larger; return the seconds.
 
         The length varies, so that indexers do not go on at the same moment. It is at most half of the time until
         `deadline`, a reading of the driver's clock at which the process must have acknowledged the batch.
@@ -89,8 +89,10 @@ class IndexWriter:
         if seconds:
             seconds *= 0.75 + self.driver.luck() / 2
             seconds = min(seconds, (deadline - self.driver.clock()) / 2)
-        if seconds > 0:
-            self.driver.sleep(seconds)
+        if seconds <= 0:
+            return 0.0
+        self.driver.sleep(seconds)
+        return seconds
 
     def on_partition(
         self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], changes: list[S]

@@ -44,6 +44,7 @@ class Report:
         notice_error: why they were not notified.
         errors: why records failed.
         failing: by source, the first record that failed, by its sequence number, and why.
+        rested: seconds of the rest after the batch; 0 if its partitions are not crowded.
     """
 
     by_partition: dict[int, Ingested]
@@ -53,6 +54,7 @@ class Report:
     notice_error: Exception | None = None
     errors: tuple[EpochalError, ...] = ()
     failing: Mapping[str, tuple[str, EpochalError]] = field(default_factory=dict)
+    rested: float = 0.0
 
 
 @dataclass(slots=True)
@@ -66,6 +68,7 @@ class _Outcome:
     notice_error: Exception | None = None
     errors: list[EpochalError] = field(default_factory=list)
     failing: dict[str, tuple[str, EpochalError]] = field(default_factory=dict)
+    rested: float = 0.0
 
     def fail(self, source: Source, records: Iterable[Record], error: EpochalError) -> None:
         """Note that records of a source failed, and why."""
@@ -84,6 +87,7 @@ class _Outcome:
             notice_error=self.notice_error,
             errors=tuple(self.errors),
             failing=self.failing,
+            rested=self.rested,
         )
 
 
@@ -163,7 +167,7 @@ class Indexer(IndexWriter):
             self._index_partition(number, batch, outcome)
         self._notify(batch_records, outcome)
         if not outcome.failed:
-            self.rest(outcome.by_partition, deadline)
+            outcome.rested = self.rest(outcome.by_partition, deadline)
         return outcome.report()
 
     def _notify(self, records: Iterable[Record], outcome: _Outcome) -> None:
