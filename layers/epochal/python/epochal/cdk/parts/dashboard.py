@@ -1,7 +1,7 @@
 """The dashboard of a stage: graphs of the alarms' metrics, and of throughput.
 
     lag           the indexer behind its streams, reactions behind the feed, wake-ups that wait
-    throughput    events indexed, notices, events handled
+    throughput    events indexed, notices, rests of the indexer, events handled
     failures      records set aside, streams parked, wake-ups given up, errors
     limits        throttles of tables and functions
     load          units of tables, and conditions that failed because of concurrent writers
@@ -68,6 +68,7 @@ def dashboard(
             _graph("Behind the stream, ms", _each("AWS/Lambda", "IteratorAge", indexer, "Maximum")),
             _graph("Indexed", indexed),
             _graph("Notices", _each("Epochal", "Notified", {"published": indexer["indexer"]})),
+            _graph("Indexer's rests, ms", _each("Epochal", "Indexer.rest", {"rests": indexer["indexer"]})),
         ],
         [
             _graph("Reactions behind the feed, ms", _each(*BEHIND, reactions, "Maximum")),
