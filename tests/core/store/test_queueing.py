@@ -10,10 +10,11 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from multiprocessing import Pipe, get_context
+from typing import Any
 
 import pytest
 
@@ -497,7 +498,176 @@ def test_tasks_of_one_loop_do_not_wait_for_those_of_another_loop_of_their_thread
         halted.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def halted_loop(
+    driver: Driver, callers: int
+) -> tuple[asyncio.AbstractEventLoop, list[Coroutine[Any, Any, str]]]:
+    """A loop that has stopped with a task at work on the key, and others that wait behind it; and their coroutines."""
+    from epochal.aio.bridge import wait as wait_for  # noqa: PLC0415  its name is taken
+
+    loop, never = asyncio.new_event_loop(), asyncio.Event()
+
+    def work() -> str:
+        with QueuePlace(driver, KEY) as place:
+            wait_for(never.wait())
+            place.changed = True
+            return "done"
+
+    calls = [run(work) for _ in range(callers)]
+    tasks = [loop.create_task(call) for call in calls]
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  it is to be lost
+        loop.run_until_complete(asyncio.sleep(0))
+    return loop, calls
+
+
+@pytest.mark.usefixtures("never_stuck")
+def test_neither_another_loop_nor_a_thread_waits_for_tasks_of_a_loop_that_was_closed(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, calls = halted_loop(driver, 3)
+    loop.close()
+
+    def work() -> str:
+        with QueuePlace(driver, KEY):
+            return "done"
+
+    async def main() -> str:
+        return await asyncio.wait_for(run(work), SOON)
+
+    assert asyncio.run(main()) == "done"
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result(SOON) == "done"
+    for call in calls:
+        call.close()
+
+
+@pytest.mark.usefixtures("never_stuck")
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
+def test_tasks_that_end_after_their_loop_was_closed_leave_their_places(
+    driver: Driver, order: tuple[int, ...]
+) -> None:
+    loop, calls = halted_loop(driver, 3)
+    loop.close()
+
+    for place in order:
+        calls[place].close()
+
+
+@pytest.mark.usefixtures("never_stuck")
+@pytest.mark.parametrize("place", [0, 1], ids=["at work", "waiting"])
+def test_a_task_that_is_lost_while_its_loop_goes_on_lets_the_next_one_in(driver: Driver, place: int) -> None:
+    loop, calls = halted_loop(driver, 2)
+    calls.pop(place).close()
+
+    def work() -> str:
+        with QueuePlace(driver, KEY):
+            return "done"
+
+    task = loop.create_task(run(work))
+    (other,) = calls
+    loop.run_until_complete(asyncio.sleep(0))
+    other.close()
+    assert loop.run_until_complete(asyncio.wait_for(task, SOON)) == "done"
+    loop.close()
+
+
+def test_a_run_that_fails_or_is_cancelled_leaves_no_place_of_its_tasks(driver: Driver) -> None:
+    from epochal.aio.bridge import finished  # noqa: PLC0415  as above
+    from epochal.aio.bridge import wait as wait_for  # noqa: PLC0415  its name is taken
+
+    def work() -> None:
+        with QueuePlace(driver, KEY):
+            wait_for(asyncio.sleep(60))
+
+    async def main(error: BaseException) -> None:
+        tasks = [asyncio.create_task(finished(run(work)) if number % 2 else run(work)) for number in range(4)]
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in tasks)
+        raise error
+
+    for error in (ValueError("failed"), asyncio.CancelledError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            asyncio.run(main(error))
+        assert not queueing._QUEUES  # noqa: SLF001  it shows nowhere else
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+
+
+@forks
+@pytest.mark.usefixtures("never_stuck")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("callers", [1, 3])
+def test_a_child_process_leaves_its_place_without_the_locks_of_its_parents_threads(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, callers: int
+) -> None:
+    """A thread of the parent may have held the lock of its turn in that moment: nobody lets it go in the child."""
+    receives, sends = Pipe(duplex=False)
+    parent, lock = os.getpid(), threading.Lock()
+
+    class Locked(threading.Event):
+        def set(self) -> None:
+            if os.getpid() != parent:
+                lock.acquire()
+            super().set()
+
+    monkeypatch.setattr(queueing, "turn", Locked)
+    place = QueuePlace(driver, KEY)
+
+    def child() -> None:
+        place.__exit__()
+        with QueuePlace(driver, KEY):
+            sends.send("done")
+
+    with lock, place:
+        others = [Caller(driver) for _ in range(callers)]
+        until(lambda: waiting(driver) == callers)
+        process = get_context("fork").Process(target=child)
+        process.start()
+        done = receives.poll(SOON)
+        process.kill()
+        process.join(SOON)
+    for other in others:
+        other.over.set()
+    for other in others:
+        other.end()
+    assert done
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_process_that_is_forked_while_it_waits_goes_on_without_a_turn(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receives, sends = Pipe(duplex=False)
+    children: list[int] = []
+    first, second = lined_up(driver, 2)
+
+    class Forking(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if not children:
+                children.append(os.fork())
+                if children == [0]:
+                    return False
+                first.over.set()
+                second.over.set()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(queueing, "turn", Forking)
+    try:
+        with QueuePlace(driver, KEY):
+            if children == [0]:
+                sends.send("done")
+    finally:
+        if children == [0]:
+            os._exit(0)
+    os.waitpid(children[0], 0)
+    assert receives.poll(SOON)
+    first.end()
+    second.end()
+
+
+@forks
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_process_does_not_wait_for_its_parents_threads(driver: Driver) -> None:
     receives, sends = Pipe(duplex=False)
