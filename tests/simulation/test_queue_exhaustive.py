@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from greenlet import getcurrent, greenlet
@@ -49,15 +48,16 @@ class Pending:
 
     def wait(self, timeout: float | None = None) -> bool:
         del timeout
-        if not self.come and let_others_go_on(self) == "interrupt":
-            raise Interrupted
+        if not self.come:
+            let_others_go_on(self)
         return self.come
 
 
-def let_others_go_on(waits_for: Pending | None = None) -> Any:
+def let_others_go_on(waits_for: Pending | None = None) -> None:
     parent = getcurrent().parent
     assert parent is not None
-    return parent.switch(waits_for)
+    if parent.switch(waits_for) == "interrupt":
+        raise Interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Case:
 
     Attributes:
         calls: keys of each caller, and of the call that it makes while it is at work.
-        interrupts: number of interrupts of callers that wait.
+        interrupts: number of interrupts of callers that wait or are at work.
     """
 
     calls: tuple[tuple[Keys, Keys], ...]
@@ -82,6 +82,9 @@ CASES = {
     ),
     "two on both keys, one interrupted": Case(
         calls=(((CART, ACCOUNT), ()), ((ACCOUNT, CART), ()), ((CART,), ())), interrupts=1
+    ),
+    "each calls on the key of the other, one interrupted": Case(
+        calls=(((CART,), (ACCOUNT,)), ((ACCOUNT,), (CART,))), interrupts=1
     ),
     "each calls on the key of the other": Case(calls=(((CART,), (ACCOUNT,)), ((ACCOUNT,), (CART,)))),
     "two call on their own key": Case(calls=(((CART,), (CART,)), ((CART,), (CART,)))),
@@ -117,11 +120,11 @@ class Play:
             self.started.append(number)
             try:
                 with QueuePlace(self.driver, *keys) as place:
+                    place.changed = True
                     self._work(number, keys)
                     if inner:
                         with QueuePlace(self.driver, *inner):
                             let_others_go_on()
-                    place.changed = True
             except Interrupted:
                 self.given_up.append(number)
             else:
@@ -134,9 +137,11 @@ class Play:
             assert key not in self.working, "two callers are at work on one key"
             self.working[key] = number
         self.served.append(number)
-        let_others_go_on()
-        for key in keys:
-            del self.working[key]
+        try:
+            let_others_go_on()
+        finally:
+            for key in keys:
+                del self.working[key]
 
     def run(self) -> None:
         waits: dict[int, tuple[greenlet, Pending | None]] = {
@@ -149,7 +154,7 @@ class Play:
             if not waits:
                 return
             if interrupts:
-                able += [(number, "interrupt") for number, (_, turn) in waits.items() if turn is not None]
+                able += [(number, "interrupt") for number, (caller, _) in waits.items() if caller]
             self.options.append(len(able))
             number, how = able[next(choices, 0)]
             interrupts -= how == "interrupt"
@@ -230,6 +235,17 @@ def a_call_within_a_call_waits(patch: Patch) -> None:
 @mutant("a queue is left behind")
 def an_interrupted_caller_keeps_its_place(patch: Patch) -> None:
     patch.setattr(CallerQueue, "give_up", lambda *_: None)
+
+
+@mutant("a queue is left behind")
+def a_caller_that_is_interrupted_at_work_keeps_its_place(patch: Patch) -> None:
+    leave = QueuePlace.__exit__
+
+    def stay(place: QueuePlace, *error: object) -> None:
+        if error[0] is None:
+            leave(place, *error)
+
+    patch.setattr(QueuePlace, "__exit__", stay)
 
 
 @mutant("nobody wakes")

@@ -180,6 +180,7 @@ class _Turn:
     """An event that a task waits for, with the interface of a thread's."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
 
     def wait(self, timeout: float | None = None) -> object:
@@ -188,7 +189,8 @@ class _Turn:
         return self.is_set()
 
     def set(self) -> None:
-        self._event.set()
+        if not self._loop.is_closed():  # otherwise no task of it will ever go on
+            self._event.set()
 
     def is_set(self) -> bool:
         return self._event.is_set()

@@ -18,7 +18,9 @@ within another one too, in the queues of those keys that come after all of the o
 of a decision waits for the tags of its events, and callers can still not wait for each other in a circle.
 
 A queue exists as long as a caller is at work or waits, so memory is bounded by the number of calls under way. Callers
-are threads, or tasks of an event loop (`epochal.store.driver`).
+are threads, or tasks of an event loop (`epochal.store.driver`). Threads have queues of their own, and so have the tasks
+of each loop: if a loop is closed with calls under way, nobody waits for these. A child process that was forked knows
+none of its parent's callers.
 """
 
 from __future__ import annotations
@@ -142,9 +144,14 @@ _PLACE: Final[ContextVar[QueuePlace | None]] = ContextVar("place", default=None)
 
 
 def _forget() -> None:
-    """Start over in a child process: the threads of its parent never leave their queues there."""
+    """Start over in a child process: the threads of its parent never leave their queues there, nor may they be woken.
+
+    Their locks may have been held when the process was forked.
+    """
     global _LOCK  # noqa: PLW0603
     _LOCK = threading.RLock()
+    for queue in _QUEUES.values():
+        queue.waiting.clear()
     _QUEUES.clear()
     _PLACE.set(None)
 
@@ -277,7 +284,9 @@ class QueuePlace:
             admissions = queue.admissions
             ticket.turn.wait(max(0.0, min(STUCK_SECONDS, limit - clock())))
             with _LOCK:
-                if not ticket.waits():
+                if (
+                    ticket not in queue.waiting
+                ):  # it was let in, or this is a child process that was forked meanwhile
                     return
                 if clock() >= limit:
                     queue.give_up(ticket)
