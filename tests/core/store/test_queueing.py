@@ -220,9 +220,11 @@ def test_callers_behind_one_that_makes_progress_do_not_take_it_for_stuck(
 @pytest.mark.usefixtures("never_stuck")
 @pytest.mark.parametrize("limit", ["deadline", "patience"])
 def test_a_caller_whose_time_is_over_goes_on_without_a_turn(driver: Driver, limit: str) -> None:
-    hurried = driver.within(0.05) if limit == "deadline" else replace(driver, patience=Patience(seconds=0.05))
     with QueuePlace(driver, KEY):
         began = time.monotonic()
+        hurried = (
+            driver.within(0.05) if limit == "deadline" else replace(driver, patience=Patience(seconds=0.05))
+        )
         caller = Caller(hurried)
         assert caller.inside.wait(SOON)
         assert 0.04 < time.monotonic() - began < SOON
