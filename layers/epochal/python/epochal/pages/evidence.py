@@ -237,9 +237,9 @@ class OwnWrite:
 
     def judge(self, page: Page | None) -> Verdict:
         """Judge from the write's page as it is now, or None for no page, whether the write was applied."""
-        if page is None or is_older(page, self.stamp) or shows_another(page, self.frames):
+        if page is None or is_older(page, self.stamp) or lacks_own(page, self.frames):
             return NotApplied()
-        if shows_own(page, self):
+        if proves_own(page, self):
             first = self.frames[0].first if self.frames else self.end
             return Applied(first=first, end=self.end, stamp=self.stamp, page=page)
         return Unknowable() if self.lost else NotApplied()
@@ -250,13 +250,13 @@ def is_older(page: Page, stamp: bytes) -> bool:
     return page.time < time_of(stamp)
 
 
-def shows_another(page: Page, frames: Sequence[OwnFrame]) -> bool:
+def lacks_own(page: Page, frames: Sequence[OwnFrame]) -> bool:
     """Whether a page shows events of another write where one of these frames would be."""
     stamps = stamps_of(page)
     return any(stamps.get(frame.first) != frame.stamp for frame in _kept(page, frames))
 
 
-def shows_own(page: Page, write: OwnWrite) -> bool:
+def proves_own(page: Page, write: OwnWrite) -> bool:
     """Return whether a page that shows no event of another write in our place shows our write.
 
     A frame under an idempotency key does not tell by itself: another process may have written it, at the same moment
