@@ -14,10 +14,15 @@ What is looked for is one of three kinds. Each judges one page, by the first row
 increase along a stream, so a page whose latest stamp is below ours has never had ours.
 
     there is no page, or it is older than our write              NotApplied
-    another's event is at an index of ours                       NotApplied
-    the page has our events, or its latest write is ours         Applied
+    a frame of ours is missing, and not pruned                   NotApplied
+    a frame of ours that has no key is there                     Applied
+    our frames all have keys, are there, and an answer was lost  Applied
+    our write was of unfolds alone, and is the page's latest     Applied
     no answer was lost                                           NotApplied
-    our events are pruned, or our unfolds replaced               Unknowable
+    our frames are pruned, or our unfolds replaced               Unknowable
+
+A frame is missing too where the page ends below it: then the latest write had no events, and has changed the revision
+that our write required.
 
 `KeyedAppend`: an append under an idempotency key, by any process. Pages are judged from the last one back.
 
@@ -251,16 +256,19 @@ def is_older(page: Page, stamp: bytes) -> bool:
 
 
 def lacks_own(page: Page, frames: Sequence[OwnFrame]) -> bool:
-    """Whether a page shows events of another write where one of these frames would be."""
+    """Whether a page lacks one of these frames, though it is not pruned there.
+
+    It has a frame of another write there, or nothing.
+    """
     stamps = stamps_of(page)
     return any(stamps.get(frame.first) != frame.stamp for frame in _kept(page, frames))
 
 
 def proves_own(page: Page, write: OwnWrite) -> bool:
-    """Return whether a page that shows no event of another write in our place shows our write.
+    """Whether a page proves that our write was applied.
 
-    A frame under an idempotency key does not tell by itself: another process may have written it, at the same moment
-    and place.
+    Requires `lacks_own` to be False: then each frame of ours that is not pruned is there, with our stamp. One under an
+    idempotency key does not tell by itself: another process may have written it, at the same moment and place.
     """
     if not write.frames:
         return page.stamp == write.stamp
