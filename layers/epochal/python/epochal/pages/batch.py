@@ -158,7 +158,10 @@ def rest_of(append_id: bytes) -> bytes:
 
 
 def joined(batches: Sequence[Packed]) -> Packed:
-    """Join batches of one stream into one append; all have only events, and no key."""
+    """Join batches of one stream into one append; they have no unfolds, and some may have idempotency keys.
+
+    Only the last batch's `above` is kept: `packed` has raised each `now` above its own, and the latest one is taken.
+    """
     *before, last = batches
     now = max(batch.now for batch in batches)
     if now != last.now and (last.dated or now - last.now > AHEAD):
