@@ -27,7 +27,7 @@ unchanged.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from epochal.errors import TooLarge, Unavailable
 from epochal.layout.giving_way import pause_after
@@ -60,6 +60,9 @@ from epochal.plan.ops import (
     Update,
 )
 from epochal.plan.values import Item
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 Heads = Mapping[str, Page | None]
 """Last pages of streams by name, as they were read; None for a stream that does not exist."""
@@ -113,8 +116,8 @@ class Commit:
     also: Sequence[TransactionWrite] = ()
 
 
-class CommitPart(Protocol):
-    """The contents of a commit, and the conditions that end it."""
+class CommitPart(Protocol[R_co]):
+    """The contents of a commit, and the conditions that end it: with an `Outcome`, or a refusal of type `R_co`."""
 
     def batch(self, stream: str, writes: Writes) -> Packed:
         """Return the batch of a stream, given the writes that are planned for the streams before it."""
@@ -122,13 +125,13 @@ class CommitPart(Protocol):
     def records(self, writes: Writes) -> Sequence[Put]:
         """Make the writes of the records that go with the pages."""
 
-    def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:
+    def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | R_co | None]:
         """Return the outcome that ends the commit, given the pages that have come back; None to go on from these.
 
         It is asked before the first write, too.
         """
 
-    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:
+    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | R_co | None]:
         """Return the outcome of an earlier call, if a record has it; None if not.
 
         Args:
@@ -142,14 +145,19 @@ class CommitPart(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """The outcome of a commit, with the tries of it that may have been applied."""
+class Ended(Generic[R_co]):
+    """The outcome of a commit, with the tries of it that may have been applied.
 
-    outcome: Outcome
+    Attributes:
+        outcome: outcome of the commit, or the part's own refusal.
+        tries: tries that may have been applied.
+    """
+
+    outcome: Outcome | R_co
     tries: Tries
 
 
-def run_commit(commit: Commit, part: CommitPart) -> Steps[Ended]:
+def run_commit(commit: Commit, part: CommitPart[R]) -> Steps[Ended[R]]:
     """Write to all streams or to none, retrying on changed pages; return the outcome and the tries.
 
     If a condition of the program's own fails, the outcome is a conflict that is `unmet`.
@@ -265,8 +273,8 @@ def page_of(item: Item | None, table: str) -> Page | None:
 
 
 def _known_outcome(
-    part: CommitPart, plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
-) -> Steps[Outcome | None]:
+    part: CommitPart[R], plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
+) -> Steps[Outcome | R | None]:
     """Return a refused commit's outcome, as pages or a record tell it; None if it was not applied."""
     match verdict:
         case Applied():
@@ -283,7 +291,7 @@ def _operation(plan: Plan) -> TransactionWrite | Transact:
 
 
 def _plan(
-    commit: Commit, part: CommitPart, heads: dict[str, Known[Page]], leaving: Container[str]
+    commit: Commit, part: CommitPart[R], heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
     """Plan the writes of one try on the known last pages; return the plan, or the pages that changed.
 

@@ -6,6 +6,8 @@ record, in one commit.
 
 from __future__ import annotations
 
+from typing import Never
+
 from epochal.layout import once
 from epochal.layout.key_records import KeyRecord, RecordContents, done_record, load_record, read_record
 from epochal.layout.once import UnfoldsRefused
@@ -80,11 +82,8 @@ class PageAttempts:
         """Write unfolds alone with the key's record and `also`; return the token, the refusal or the conflict."""
         part = UnfoldsPart(table=self.table, unfolds=self.batch, known=known, record=record, seen=seen)
         outcome = (yield from run_commit(replace(part.commit, also=self.also), part)).outcome
-        if isinstance(outcome, Appended):
-            return outcome.token
-        assert isinstance(outcome, Conflict)  # noqa: S101  the record tells whether the commit was applied
-        refused: UnfoldsRefused[Page] | None = outcome.refused
-        return outcome if refused is None else refused
+        assert not isinstance(outcome, Undetermined)  # noqa: S101  the record tells whether the commit was applied
+        return outcome.token if isinstance(outcome, Appended) else outcome
 
     def is_pruned(self, head: Page, since: int) -> Steps[bool]:
         """Whether events from index `since` on are pruned that may have been appended under the key."""
@@ -92,7 +91,9 @@ class PageAttempts:
         return isinstance(verdict, Unknowable)
 
 
-def commit_or_search(batch: Packed, commit: Commit, part: CommitPart, *, repeatable: bool) -> Steps[Outcome]:
+def commit_or_search(
+    batch: Packed, commit: Commit, part: CommitPart[Never], *, repeatable: bool
+) -> Steps[Outcome]:
     """Commit a batch under a key that has no record of its outcome, or find the append in its stream.
 
     If the commit was refused, the stream is searched for an append under the key: by another process, or by a try whose
@@ -117,8 +118,6 @@ def commit_or_search(batch: Packed, commit: Commit, part: CommitPart, *, repeata
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfoldsPart:
     """A commit of unfolds alone on exactly a known last page, with the record of their key.
-
-    Its conflicts have an `UnfoldsRefused` in `refused`.
 
     Attributes:
         table: name of the table of streams.
@@ -150,8 +149,8 @@ class UnfoldsPart:
         leaving = replace(self.unfolds, etag=etag)
         return (done_record(self.table, self.record, leaving, version_of(self.known), self.seen),)
 
-    def ending(self, moved: Heads, tries: Tries) -> Steps[Conflict | None]:
-        """Return the conflict if the last page has moved."""
+    def ending(self, moved: Heads, tries: Tries) -> Steps[UnfoldsRefused[Page] | None]:
+        """Return the refusal if the last page has moved."""
         yield from ()
         return self._refused(_read(moved[self.unfolds.stream]), self.seen, tries) if moved else None
 
@@ -160,8 +159,8 @@ class UnfoldsPart:
         writes: Writes,  # noqa: ARG002  the record tells
         refusal: Refusal,
         tries: Tries,
-    ) -> Steps[Conflict | None]:
-        """Return the conflict if the key's record is there or has changed; None otherwise."""
+    ) -> Steps[UnfoldsRefused[Page] | None]:
+        """Return the refusal if the key's record is there or has changed; None otherwise."""
         page, item = refusal.items
         stored = None if item is None else read_record(item)
         if stored is None and not refusal.failed:
@@ -176,9 +175,11 @@ class UnfoldsPart:
         """Make the outcome of the unfolds that were written."""
         return writes[self.unfolds.stream].appended
 
-    def _refused(self, head: Steps[Page | None], seen: RecordContents | None, tries: Tries) -> Conflict:
+    def _refused(
+        self, head: Steps[Page | None], seen: RecordContents | None, tries: Tries
+    ) -> UnfoldsRefused[Page]:
         etag = tries[-1].writes[self.unfolds.stream].token.etag if tries else None
-        return Conflict(refused=UnfoldsRefused(head=head, seen=seen, etag=etag))
+        return UnfoldsRefused(head=head, seen=seen, etag=etag)
 
 
 def _read(head: Page | None) -> Steps[Page | None]:
