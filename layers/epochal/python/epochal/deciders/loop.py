@@ -4,7 +4,8 @@
     decide        calls the user's function; the state may be an old one if it was not read, or if the read may lag
     no append     nothing to store, or an error: a state that may be old is first compared with the store, and the
                   decision is made again if it was old
-    append        on exactly the state that was decided on
+    append        on exactly the state that was decided on; a joint decision that stores nothing, or raised an error,
+                  only checks here that its streams are unchanged
      ├ stored     the decision is done
      ├ repeat     an earlier call with the idempotency key stored it: the call is answered like that one
      └ moved      the decision is made again on the newer state: the one that came with the refusal, without a second
@@ -48,19 +49,19 @@ ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""
 
 
-class Writing(Protocol):
+class DecisionPlan(Protocol):
     """The plan of a decision."""
 
     @property
-    def writes(self) -> bool:
-        """Whether anything is to be appended."""
+    def needs_store(self) -> bool:
+        """Whether the store must be asked: to append, or to check that the streams are unchanged."""
 
 
 E = TypeVar("E")
 R = TypeVar("R")
 T = TypeVar("T")
 B = TypeVar("B")
-P = TypeVar("P", bound=Writing)
+P = TypeVar("P", bound=DecisionPlan)
 
 
 class WithAlso(Sequence[E]):
@@ -116,6 +117,11 @@ class Decision(Generic[R, E]):
     def writes(self) -> bool:
         """Whether there are events or timers to append."""
         return bool(self.events or self.timers)
+
+    @property
+    def needs_store(self) -> bool:
+        """Whether the store must be asked: to append what was decided (`DecisionPlan`)."""
+        return self.writes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,15 +194,14 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """Let the function decide on the base; raises what it raises."""
 
     def unchanged(self, base: B, plan: P) -> tuple[R, T]:
-        """Return the answer of a decision that stores nothing.
-
-        One on several streams instead appends a check that they have not moved.
-        """
+        """Return the answer of a decision that need not ask the store."""
         raise NotImplementedError
 
     @abstractmethod
     def append(self, base: B, plan: P, since: float) -> tuple[R, T] | Earlier[R, T] | Moved[B, R, T]:
         """Append what was decided on exactly `base`; return the outcome, an earlier answer, or `Moved`.
+
+        A joint decision without events only checks that its streams are unchanged.
 
         `since` is the clock reading before that.
 
@@ -232,21 +237,21 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """Load, decide and append until there is an answer; raise `Contended` after that many attempts.
 
         Args:
-            place: place in the queues of what is decided on, which is told whether the decision writes.
+            place: place in the queues of what is decided on, which is told when the decision asks the store.
         """
         driver, attempt = self.driver, 0
         # 1. Load the state. If an earlier call with the key has stored the decision, step 6 answers.
         base = self.load()
         while not isinstance(base, Earlier):
-            # 2. Decide. If nothing is to be stored, and the state may be old, compare it with the store first.
+            # 2. Decide. If the store need not be asked, and the state may be old, compare it with the store first.
             plan = self._plan(base)
             if plan is None:
                 base = self.confirm(base)
                 continue
-            # 3. Return the state if nothing is to be stored.
-            if not plan.writes:
+            # 3. Return the state if the store need not be asked.
+            if not plan.needs_store:
                 return self.unchanged(base, plan)
-            # 4. Append on exactly the state that was decided on, and return the outcome.
+            # 4. Append on exactly the state that was decided on, or check it; return the outcome.
             attempt += 1
             place.write()
             since = driver.clock()
@@ -266,7 +271,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
     def _plan(self, base: B) -> P | None:
         """Decide on a state; return None if the state may be old and must be confirmed first.
 
-        A decision that writes needs no confirmation: the store compares the base when it appends.
+        A decision that asks the store needs no confirmation: the store compares the base when it appends.
         """
         confirmed = self.confirmed(base)
         try:
@@ -275,7 +280,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
             if confirmed:
                 raise
             return None
-        return plan if confirmed or plan.writes else None
+        return plan if confirmed or plan.needs_store else None
 
 
 def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:

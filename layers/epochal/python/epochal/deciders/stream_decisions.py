@@ -183,8 +183,8 @@ class Plans(Generic[R]):
     fault: Exception | None = None
 
     @property
-    def writes(self) -> bool:
-        """Whether the store must be asked if the streams are as they were read."""
+    def needs_store(self) -> bool:
+        """Whether the store must be asked: to append, or to check that the streams are unchanged."""
         return self.rests or any(plan.append for plan in self.streams.values())
 
 
