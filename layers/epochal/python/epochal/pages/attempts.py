@@ -124,7 +124,7 @@ def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planne
     page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
     if page is None or page.version != known.version:
         return Blocked(page=page)
-    return replace(begin(table, batch, closed, unfolds_for_next(page)), after=page)
+    return replace(begin(table, batch, closed, unfolds_for_next(page)), onto=page)
 
 
 def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:

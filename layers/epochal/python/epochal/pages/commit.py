@@ -322,7 +322,7 @@ def _plan(
             )
             if isinstance(planned, Blocked):
                 return {stream: (yield from head_from(commit.table, stream, planned.page))}
-            heads[stream], writes[stream] = planned.after, planned
+            heads[stream], writes[stream] = planned.onto, planned
         times = {time_of(write.stamp) for write in writes.values()}
         if len(times) == 1 or not commit.one_stamp:
             return Plan(writes=writes, checks=checks, records=part.records(writes), also=commit.also)
@@ -351,7 +351,7 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
     smaller = {
         stream
         for stream, each in plan.writes.items()
-        if isinstance(each.write, Update) and can_be_left(each.after)
+        if isinstance(each.write, Update) and can_be_left(each.onto)
     }
     if not smaller:
         field = "events" if any(write.count for write in plan.writes.values()) else "unfolds"

@@ -43,20 +43,20 @@ _P = TypeVar("_P", bound="Planned | None")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A write of a stream's last page, and the token of the page after it.
+    """A write of a stream's last page, and the token of the page that it leaves.
 
     Attributes:
         write: the write itself.
         stamp: stamp of the write, by which it is recognized.
         token: token of the page that the write leaves.
-        after: page or token that the write goes on from; once that page was closed, the closed one.
+        onto: page or token that the write is made on; if that page was closed first, the closed page.
         count: number of events that it adds.
     """
 
     write: Put | Update
     stamp: bytes
     token: Token
-    after: Known[Page]
+    onto: Known[Page]
     count: int
 
     @property
@@ -181,7 +181,7 @@ def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes
     before = None if known is None else token_of(known)
     page = replace(page, full=_is_full(index, page.token(), before, _joined(page.frames)))
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
-    return Planned(write=put, stamp=stamp, token=page.token(), after=known, count=batch.count)
+    return Planned(write=put, stamp=stamp, token=page.token(), onto=known, count=batch.count)
 
 
 def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
@@ -230,7 +230,7 @@ def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
         condition=_unchanged_with_mark(table, batch.stream, known, state),
     )
     token = replace(token, etag=state_after.etag(), of=origin(table, batch.stream))
-    return Planned(write=update, stamp=stamp, token=token, after=known, count=batch.count)
+    return Planned(write=update, stamp=stamp, token=token, onto=known, count=batch.count)
 
 
 def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> Planned:
@@ -244,7 +244,7 @@ def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> P
         condition=unchanged(state, known.version),
     )
     token = replace(token_of(known), etag=state_after.etag(), of=origin(table, batch.stream))
-    return Planned(write=update, stamp=stamp, token=token, after=known, count=0)
+    return Planned(write=update, stamp=stamp, token=token, onto=known, count=0)
 
 
 def token_left_by(page: Page, version: int, stamp: bytes) -> Token:
