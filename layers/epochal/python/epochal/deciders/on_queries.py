@@ -169,7 +169,7 @@ class Decisions:
         """
         must_be_plain(decide, "decide")
         decision: Callable[..., Any] = decide if with_result else partial(without_result, decide)
-        source = self._on(projections, decision, idempotency_key, answers=with_result)
+        source = self._on(projections, decision, idempotency_key, with_result=with_result)
         result, decided = source.decide(attempts=self.attempts, metadata=metadata)
         return (result, decided) if with_result else decided
 
@@ -179,10 +179,12 @@ class Decisions:
         decision: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]],
         key: str | None,
         *,
-        answers: bool,
+        with_result: bool,
     ) -> _OnQuery[R]:
         """Build the decision source of these projections."""
-        return _OnQuery(decisions=self, projections=projections, decision=decision, key=key, answers=answers)
+        return _OnQuery(
+            decisions=self, projections=projections, decision=decision, key=key, with_result=with_result
+        )
 
     def _read_newer(
         self, query: Query, projections: Mapping[str, Projection[Any]]
@@ -204,7 +206,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
     projections: Mapping[str, Projection[Any]]
     decision: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]]
     key: str | None
-    answers: bool
+    with_result: bool
 
     @property
     def driver(self) -> Driver:
@@ -220,7 +222,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         return replace(self, decisions=replace(self.decisions, store=store))
 
     def load(self) -> Model | Earlier[R, Decided]:
-        return self._free(self.decisions.model(self.projections))
+        return self._unless_decided(self.decisions.model(self.projections))
 
     def plan(self, base: Model) -> Decision[R, Event]:
         return decision_of(self.decision(base.states))
@@ -261,9 +263,11 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
     def _onward(self, base: Model, conflict: Conflict, newest: bool) -> Model | Earlier[R, Decided]:
         """Update the model after a conflict, by its events or by another read."""
         model = with_newer_events(base, self.projections, conflict)
-        return self._free(model if newest else catch_up(self.decisions.store, model, self.projections))
+        return self._unless_decided(
+            model if newest else catch_up(self.decisions.store, model, self.projections)
+        )
 
-    def _free(self, model: Model) -> Model | Earlier[R, Decided]:
+    def _unless_decided(self, model: Model) -> Model | Earlier[R, Decided]:
         """Return the model, or the answer of an earlier call with the same key.
 
         The key is looked up after the model was read: its events are found here, or conflict.
@@ -289,7 +293,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
             versions=store.counts(own_tags(events)),
             replayed=True,
         )
-        if not self.answers:
+        if not self.with_result:
             return cast("R", None), decided
         return decision_of(self.decision(model.states)).result, decided
 

@@ -47,7 +47,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         (party,) = self.parties
         model = Decisions(store=self._tagged)
         loaded = (party.deciders.loader.load(party.stream, self.how, self._latest(party.stream)),)
-        return self._free(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
+        return self._unless_decided(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
 
     def confirmed(self, base: DecisionBase) -> bool:
         """Return whether the stream was read again after the model, and had not changed."""
@@ -59,8 +59,8 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         loaded = party.deciders.loader.read(party.stream, before)
         if token_of(loaded.known) == token_of(before.known):
             return DecisionBase(loaded=(loaded,), model=base.model)
-        free = self._free((loaded,), base)
-        return free if isinstance(free, Earlier) else replace(free, model=self._catch_up(base.model))
+        newer = self._unless_decided((loaded,), base)
+        return newer if isinstance(newer, Earlier) else replace(newer, model=self._catch_up(base.model))
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
@@ -81,12 +81,12 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
 
         return Moved(name=only.stream, onward=onward)
 
-    def _free(
+    def _unless_decided(
         self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
     ) -> DecisionBase | Earlier[R, Any]:
         """Return the unconfirmed base, or the answer of an earlier call with the same key."""
-        free = super()._free(loaded, before)
-        return free if isinstance(free, Earlier) else replace(free, confirmed=False)
+        base = super()._unless_decided(loaded, before)
+        return base if isinstance(base, Earlier) else replace(base, confirmed=False)
 
     @property
     def _tagged(self) -> TaggedEvents:

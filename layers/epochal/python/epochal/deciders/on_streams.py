@@ -237,7 +237,7 @@ class Deciders(Generic[C, S, E]):
             decision=decision,
             how=load,
             key=self._key_of(stream, idempotency_key, joint=given is not None),
-            answers=with_result,
+            with_result=with_result,
         )
         result, outcome = source.decide(attempts=self.attempts, metadata=metadata)
         transacted = replace(outcome.parties[0], capacity=outcome.capacity)
@@ -424,7 +424,7 @@ def handle_all(
             `Deciders.handle`.
     """
     decision = decide if with_result else partial(without_result, decide)
-    source = _several(parties, decision, load, idempotency_key, answers=with_result)
+    source = _several(parties, decision, load, idempotency_key, with_result=with_result)
     result, outcome = source.decide(attempts=attempts, metadata=metadata)
     return (result, outcome) if with_result else outcome
 
@@ -440,7 +440,7 @@ def _several(
     load: Load | AllowStale,
     key: str | None,
     *,
-    answers: bool,
+    with_result: bool,
 ) -> OnStreams[R]:
     """Check the parties of a joint decision, and build its source."""
     must_be_list(Party, parties, "parties")
@@ -465,7 +465,7 @@ def _several(
         decision=decision,
         how=load,
         key=key,
-        answers=answers,
+        with_result=with_result,
         joint=True,
     )
 

@@ -173,19 +173,19 @@ class Plans(Generic[R]):
     Attributes:
         result: what the function returned besides its events.
         streams: plans by stream.
-        rests: whether the decision depends on all streams, whether anything is stored or not.
+        joint: whether the decision depends on all streams, whether anything is stored or not.
         fault: the error that it raised.
     """
 
     result: R
     streams: Mapping[str, StreamPlan]
-    rests: bool
+    joint: bool
     fault: Exception | None = None
 
     @property
     def needs_store(self) -> bool:
         """Whether the store must be asked: to append, or to check that the streams are unchanged."""
-        return self.rests or any(plan.append for plan in self.streams.values())
+        return self.joint or any(plan.append for plan in self.streams.values())
 
 
 _All = AllTransacted[tuple[Transacted[Any, Any], ...]]
@@ -223,7 +223,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     decision: Callable[..., tuple[R, Sequence[Any]]]
     how: Load | AllowStale
     key: DecisionKey | str | None = None
-    answers: bool = False
+    with_result: bool = False
     joint: bool = False
     place: QueuePlace | None = None
 
@@ -252,7 +252,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     def load(self) -> DecisionBase | Earlier[R, _All]:
         """Load each stream's state, then look up the key; return the base, or an earlier call's answer."""
-        return self._free(
+        return self._unless_decided(
             [
                 party.deciders.loader.load(party.stream, self.how, self._latest(party.stream))
                 for party in self.parties
@@ -269,7 +269,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             party.deciders.loader.read(party.stream, state)
             for party, state in zip(self.parties, base.loaded, strict=True)
         ]
-        return self._free(loaded, base)
+        return self._unless_decided(loaded, base)
 
     def plan(self, base: DecisionBase) -> Plans[R]:
         """Call the user's function to decide, and return a plan of what each stream stores.
@@ -287,8 +287,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         except Exception as fault:
             if not self.joint:
                 raise
-            return Plans(result=cast("R", None), streams={}, rests=True, fault=fault)
-        return Plans(result=result, streams=streams, rests=self.joint)
+            return Plans(result=cast("R", None), streams={}, joint=True, fault=fault)
+        return Plans(result=result, streams=streams, joint=self.joint)
 
     def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
         """Return the state that was read, with the stream's token."""
@@ -349,9 +349,9 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
                 loaded[place] = loader.make_state(stream, heads[stream], loaded[place], since)
             elif stream in heads:
                 loaded[place] = loader.read(stream, loaded[place])
-        return self._free(loaded, base)
+        return self._unless_decided(loaded, base)
 
-    def _free(
+    def _unless_decided(
         self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
     ) -> DecisionBase | Earlier[R, _All]:
         """Return the states to decide on, or the answer of an earlier call under the key."""
@@ -385,9 +385,9 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     def _earlier(self, written: Mapping[str, Appended]) -> tuple[R, _All]:
         """Reconstruct the answer of an earlier call with the key from what it wrote."""
-        answers = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
+        answers = [_earlier(party, written[party.stream], whole=self.with_result) for party in self.parties]
         outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in answers))
-        result = self._answer([state for state, _ in answers])[0] if self.answers else cast("R", None)
+        result = self._answer([state for state, _ in answers])[0] if self.with_result else cast("R", None)
         return result, outcome
 
 

@@ -194,7 +194,7 @@ class AggregateDeciders(Generic[C, S, E]):
             CorruptData, UnknownType: the state cannot be made.
         """
         decision = decision_function(self.decider, command, decide, with_result=with_result)
-        source = self._on(aggregate, decision, known, idempotency_key, answers=with_result)
+        source = self._on(aggregate, decision, known, idempotency_key, with_result=with_result)
         result, transacted = source.decide(attempts=self.attempts)
         return (result, transacted) if with_result else transacted
 
@@ -205,15 +205,20 @@ class AggregateDeciders(Generic[C, S, E]):
         known: Standing[S] | None,
         key: str | None,
         *,
-        answers: bool,
+        with_result: bool,
     ) -> _OnAggregate[R, S, E]:
         """Make the decision source that runs one decision on an aggregate.
 
         Args:
-            answers: whether the caller wants the decision's result.
+            with_result: whether the caller wants the decision's result.
         """
         return _OnAggregate(
-            deciders=self, aggregate=aggregate, decision=decision, known=known, key=key, answers=answers
+            deciders=self,
+            aggregate=aggregate,
+            decision=decision,
+            known=known,
+            key=key,
+            with_result=with_result,
         )
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
@@ -372,7 +377,7 @@ class _OnAggregate(
         decision: function from the state to a result and the events to append.
         known: state and lock of the caller; None loads them.
         key: idempotency key of the decision; None for none.
-        answers: whether the caller wants the decision's result.
+        with_result: whether the caller wants the decision's result.
     """
 
     deciders: AggregateDeciders[Any, S, E]
@@ -380,7 +385,7 @@ class _OnAggregate(
     decision: Callable[[S], tuple[R, Answer[E]]]
     known: Standing[S] | None
     key: str | None
-    answers: bool
+    with_result: bool
 
     @property
     def driver(self) -> Driver:
@@ -399,7 +404,7 @@ class _OnAggregate(
 
     def load(self) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
         """Return the caller's state, or load it; return an earlier decision under the key instead, if any."""
-        return self._free(self.known or self.deciders.load(self.aggregate))
+        return self._unless_decided(self.known or self.deciders.load(self.aggregate))
 
     def confirmed(self, base: Standing[S]) -> bool:
         """Whether a state was loaded in this call, and is not the caller's own."""
@@ -407,7 +412,7 @@ class _OnAggregate(
 
     def confirm(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:  # noqa: ARG002  is replayed
         """Load the state again; return an earlier decision under the key instead, if there is one."""
-        return self._free(self.deciders.load(self.aggregate))
+        return self._unless_decided(self.deciders.load(self.aggregate))
 
     def plan(self, base: Standing[S]) -> Decision[R, E]:
         """Return the decision on a state; raise if it appends to other streams or sets timers."""
@@ -454,12 +459,12 @@ class _OnAggregate(
         instead of the state, if there is one.
         """
         if not newest or base.lock is None or conflict.head is None:
-            return self._free(self.deciders.load(self.aggregate))
+            return self._unless_decided(self.deciders.load(self.aggregate))
         # The state that stood in the way, made from the one in hand.
         replayed = self.deciders.store.since(conflict.head, base.lock.seq_nr)
-        return self._free(self.deciders._folded(base.state, replayed, before=base))  # noqa: SLF001  its own
+        return self._unless_decided(self.deciders._folded(base.state, replayed, before=base))  # noqa: SLF001  its own
 
-    def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
+    def _unless_decided(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
         """Return the given state, or the decision that an earlier call has made under the idempotency key.
 
         It is checked after each load: an append under the key that the load has not seen is found here, or refuses the
@@ -476,7 +481,7 @@ class _OnAggregate(
         deciders, aggregate = self.deciders, self.aggregate
         first, last = appended.first - 1, appended.lock.seq_nr
         result = cast("R", None)
-        if self.answers:
+        if self.with_result:
             result = decision_of(self.decision(deciders._at(aggregate, first).state)).result  # noqa: SLF001  its own
         events = map(deciders.codec.read, deciders.store.events_after(aggregate, first, limit=last - first))
         return result, AggregateTransacted(
