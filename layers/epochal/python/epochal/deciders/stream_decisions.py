@@ -118,7 +118,7 @@ class Transacted(Generic[S, E]):
         return NO_STREAM if self.token.etag is None else self.token
 
 
-# No slots, as above.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Party(Generic[S, E]):
     """One stream of a joint decision, with the deciders that hold its rules; made by `Deciders.on`.
@@ -137,7 +137,7 @@ class Party(Generic[S, E]):
         check_expected(self.expected)
 
 
-# No slots, as above.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AllTransacted(Generic[T]):
     """The outcome of a joint decision on several streams.
@@ -173,7 +173,7 @@ class Plans(Generic[R]):
     Attributes:
         result: what the function returned besides its events.
         streams: plans by stream.
-        joint: whether the decision depends on all streams, whether anything is stored or not.
+        joint: whether all streams must be unchanged, whether anything is stored or not.
         fault: the error that it raised.
     """
 
@@ -211,10 +211,14 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     """A decision on streams.
 
     Attributes:
-        decision: answers with the events of each party; with those of its own stream where that is the only one.
-        key: of that stream alone, where it is; else of all streams together.
-        answers: an answer of `decision` is wanted, of an earlier call too.
-        joint: an answer is for each party, and rests on all of them.
+        parties: the streams, with their deciders; exactly one if the decision is not joint.
+        streams: store of the streams.
+        decision: the function; it returns a result, and the events of its stream, or of each party if it is joint.
+        how: how the states are loaded.
+        key: idempotency key of the decision; a `str` identifies one on all streams together; None for none.
+        with_result: whether the caller wants the function's result, also for a repeat.
+        joint: whether `handle_all` makes the decision: the function returns events for each party, and all streams
+            must be unchanged.
         place: place in the queues of the streams, whose notes are the streams' tokens; None for none.
     """
 

@@ -189,7 +189,7 @@ class Given(Generic[C, S, E]):
         return decoded
 
 
-# No slots, as above.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Elapsed(Generic[C, S, E]):
     """A stream after time has passed, and the events that came meanwhile."""

@@ -364,7 +364,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return AggregateEvent(type=encoded.type, data=encoded.data, occurred_at=encoded.timestamp)
 
 
-# No slots, as above.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class _OnAggregate(
     DecisionSource[Standing[S], Decision[R, E], R, AggregateTransacted[S, E]], Generic[R, S, E]

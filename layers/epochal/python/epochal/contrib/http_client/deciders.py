@@ -65,7 +65,7 @@ class _Loaded(Generic[S]):
         return 0 if self.token is None else self.token.version
 
 
-# No slots, as above.
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class HttpDeciders(Generic[C, S, E]):
     """Runs one decider on any number of streams behind an HTTP API. Holds no state; safe under threads.
