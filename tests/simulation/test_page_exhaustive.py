@@ -412,14 +412,14 @@ def unfolds_stay_on_the_page_that_is_left(patch: Patch) -> None:
 
 
 def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
-    sound = writes.place_of
+    sound = writes.known_state
 
     def open_for_unfolds(table: str, batch: Packed, known: Page | Token) -> Planned | None:
         state = sound(known)
         if batch.count or state is None or not state.full:
             return extend(table, batch, known)
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(writes, "place_of", lambda _: replace(state, full=False))
+            inner.setattr(writes, "known_state", lambda _: replace(state, full=False))
             planned = extend(table, batch, known)
         if planned is None:
             return None

@@ -242,7 +242,7 @@ def unfenced(patch: Patch, where: Callable[[Known[Page]], bool]) -> None:
 
 
 def full(known: Known[Page]) -> bool | None:
-    place = None if known is None else writes.place_of(known)
+    place = None if known is None else writes.known_state(known)
     return None if place is None else place.full
 
 

@@ -51,7 +51,7 @@ from epochal.pages.evidence import (
 )
 from epochal.pages.items import Page
 from epochal.pages.reading import load_head
-from epochal.pages.writes import ANYWHERE, Planned, place_of
+from epochal.pages.writes import ANYWHERE, Planned, known_state
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:
@@ -226,5 +226,5 @@ def is_new(known: Known[Page], above: Ticks) -> bool | None:
     """
     if not above or known is None:
         return bool(above) or None
-    place = place_of(known)
-    return place is not None and place.time <= above
+    state = known_state(known)
+    return state is not None and state.time <= above

@@ -23,7 +23,7 @@ from epochal.pages.writes import (
     extend,
     index_of,
     is_own,
-    place_of,
+    known_state,
     token_of,
     unfolds_for_next,
 )
@@ -134,7 +134,7 @@ def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
 
 def _close_first(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
     """Close the known page, so that no append extends it; return it as closed, or what blocked that."""
-    state = place_of(known)
+    state = known_state(known)
     if state is None or state.full:
         return known
     planned = close(table, batch, known, state)

@@ -41,7 +41,7 @@ from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Ve
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
-from epochal.pages.writes import Planned, can_be_left, is_own, place_of, unchanged
+from epochal.pages.writes import Planned, can_be_left, is_own, known_state, unchanged
 from epochal.plan.batches import settled
 from epochal.plan.conditions import Absent
 from epochal.plan.effects import holds
@@ -225,7 +225,7 @@ def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]
     """
     if isinstance(known, Page) and known.deleted:
         return Blocked(page=known)
-    state = None if known is None else place_of(known)
+    state = None if known is None else known_state(known)
     if known is not None and state is not None and not state.full:
         return Check(
             table=table, key=page_key(stream, state.index), condition=unchanged(state, known.version)
@@ -332,8 +332,8 @@ def _plan(
 
 def _latest(commit: Commit, heads: Mapping[str, Known[Page]]) -> Ticks:
     written_heads = (heads[stream] for stream in commit.writes)
-    places = (None if head is None else place_of(head) for head in written_heads)
-    return max((place.time for place in places if place is not None), default=NEVER)
+    states = (None if head is None else known_state(head) for head in written_heads)
+    return max((state.time for state in states if state is not None), default=NEVER)
 
 
 def _too_small(plan: Plan, reply: Overflow) -> set[str]:

@@ -86,7 +86,7 @@ def is_own(table: str, stream: str, known: Page | Token) -> bool:
     return isinstance(known, Page) or known.of == origin(table, stream)
 
 
-def place_of(known: Page | Token) -> PageState | None:
+def known_state(known: Page | Token) -> PageState | None:
     """Return the state of the known page: index, time, fullness; None if the token is of no page."""
     if isinstance(known, Page):
         return known.state
@@ -95,7 +95,7 @@ def place_of(known: Page | Token) -> PageState | None:
 
 def index_of(known: Page | Token) -> int:
     """Return the index of the first event of the known page."""
-    state = place_of(known)
+    state = known_state(known)
     return 0 if state is None else state.index
 
 
@@ -164,7 +164,7 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
 
 def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
     """Plan the write of a new page with a batch in exactly this packing."""
-    state = None if known is None else place_of(known)
+    state = None if known is None else known_state(known)
     index = 0 if known is None else known.version
     version = index + batch.count
     stamp = batch.stamp(None if state is None else state.time)
@@ -206,7 +206,7 @@ def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
 
 def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     """Plan the write that adds a batch in exactly this packing to the known page; None if impossible."""
-    state, before = place_of(known), token_of(known)
+    state, before = known_state(known), token_of(known)
     if state is None or state.full:
         return None
     stamp = batch.stamp(state.time)

@@ -26,7 +26,7 @@ from epochal.model.stream_names import SEALS
 from epochal.model.versions import Token
 from epochal.pages.items import origin
 from epochal.pages.reading import query
-from epochal.pages.writes import is_own, place_of
+from epochal.pages.writes import is_own, known_state
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Done, Put, Steps
 from epochal.plan.tables import PlacedName
@@ -77,7 +77,7 @@ def verify_token(table: str, stream: str, token: Token, now: Ticks) -> Steps[Tok
 
 def _is_full(token: Token) -> bool:
     """Whether a token is of a full page."""
-    state = place_of(token)
+    state = known_state(token)
     return state is not None and state.full
 
 

@@ -46,7 +46,7 @@ from epochal.pages.tags.entries import (
 )
 from epochal.pages.tags.ids import stored_before
 from epochal.pages.tags.reading import PageReads, altered, matches
-from epochal.pages.writes import Planned, index_of, place_of
+from epochal.pages.writes import Planned, index_of, known_state
 from epochal.plan.ops import Put, Refusal, Steps
 
 MOST_READ: Final = 20_000
@@ -245,7 +245,7 @@ def _names_head(reached: Reached) -> bool:
     token = reached.token
     if token is None:
         return not reached.count
-    return token.version == reached.count > 0 and place_of(token) is not None
+    return token.version == reached.count > 0 and known_state(token) is not None
 
 
 def _in_the_way(
