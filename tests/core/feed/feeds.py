@@ -12,7 +12,7 @@ from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
 from epochal.feed.stream_records import Record
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.marks import hash_of, place_of, read_leaf
+from epochal.index.marks import hash_of, hash_place, read_leaf
 from epochal.layout.changes import Change, Span
 from epochal.layout.source import Source
 from epochal.model.events import Event
@@ -147,7 +147,7 @@ class Feeds:
             items = (item for page in reader.read(partition) for item in page.items)
             for stream in dict.fromkeys(item.stream for item in items):
                 hashed = hash_of(stream)
-                if leaf.start <= place_of(hashed) < leaf.end and leaf.mark(hashed):
+                if leaf.start <= hash_place(hashed) < leaf.end and leaf.mark(hashed):
                     found[f"{partition}_{stream}"] = leaf.mark(hashed)
         return found
 

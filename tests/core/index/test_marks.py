@@ -19,7 +19,7 @@ from epochal.index.marks import (
     Leaves,
     begin_marks,
     hash_of,
-    place_of,
+    hash_place,
     read_leaf,
 )
 from epochal.plan.failures import Lost
@@ -51,7 +51,7 @@ def check_ranges(leaves: list[Leaf]) -> None:
     at = 0
     for leaf in sorted(leaves, key=lambda leaf: leaf.start):
         assert leaf.start == at
-        assert all(leaf.start <= place_of(hashed) < leaf.end for hashed in leaf.marks())
+        assert all(leaf.start <= hash_place(hashed) < leaf.end for hashed in leaf.marks())
         at = leaf.end
     assert at == PLACES
 
@@ -327,7 +327,7 @@ def test_an_index_that_began_with_leaves_never_asks_for_the_old_form(*, begun: b
 
 
 def lose_a_leaf(feeds: Feeds, of: str) -> None:
-    leaf = next(leaf for leaf in stored(feeds) if leaf.start <= place_of(hash_of(of)) < leaf.end)
+    leaf = next(leaf for leaf in stored(feeds) if leaf.start <= hash_place(hash_of(of)) < leaf.end)
     feeds.tables.execute(Delete(table="index", key=calf_key(marks_name(0), FLOOR + leaf.start)))
 
 

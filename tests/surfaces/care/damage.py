@@ -10,7 +10,7 @@ from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import SERIES, calf_key, epoch_stream, marks_name, tip_key
 from epochal.index.epochs import EpochLimits
-from epochal.index.marks import FLOOR, Leaf, hash_of, place_of, read_leaf
+from epochal.index.marks import FLOOR, Leaf, hash_of, hash_place, read_leaf
 from epochal.index.tip import read_tip
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, Key, binary, number
@@ -100,7 +100,7 @@ class Damaged:
     def _leaf(self, partition: int, stream: str) -> Leaf:
         name = marks_name(partition)
         leaves = [read_leaf(item) for item in self.tables.items(self.table) if item["p"]["S"] == name]
-        return next(leaf for leaf in leaves if leaf.start <= place_of(hash_of(stream)) < leaf.end)
+        return next(leaf for leaf in leaves if leaf.start <= hash_place(hash_of(stream)) < leaf.end)
 
     def _replace(self, partition: int, leaf: Leaf) -> None:
         key = calf_key(marks_name(partition), FLOOR + leaf.start)

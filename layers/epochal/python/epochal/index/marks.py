@@ -122,13 +122,13 @@ class Leaf:
         if self.size <= LEAF:
             return [self]
         ways = min(WAYS, -(-self.size * 3 // (2 * LEAF)))
-        cuts = {place_of(self._hash(len(self) * way // ways)) for way in range(1, ways)} - {self.start}
+        cuts = {hash_place(self._hash(len(self) * way // ways)) for way in range(1, ways)} - {self.start}
         places = [self.start, *sorted(cuts), self.end]
         marks = self.marks()
         ordered, at = sorted(marks), 0
         parts = []
         for start, end in pairwise(places):
-            until = bisect_left(ordered, end, lo=at, key=place_of)
+            until = bisect_left(ordered, end, lo=at, key=hash_place)
             part = Leaf(
                 start=start,
                 end=end,
@@ -168,7 +168,7 @@ class Leaves:
 
     def of(self, hashed: bytes) -> Leaf | None:
         """Return the kept leaf that covers a hash, or None."""
-        place = place_of(hashed)
+        place = hash_place(hashed)
         at = bisect_right(self.starts, place) - 1
         leaf = self.kept[self.starts[at]] if at >= 0 else None
         return leaf if leaf is not None and place < leaf.end else None
@@ -204,7 +204,7 @@ def hash_of(stream: str) -> bytes:
     return hashlib.sha256(stream.encode()).digest()[:HASH]
 
 
-def place_of(hashed: bytes) -> int:
+def hash_place(hashed: bytes) -> int:
     """Return the place of a hash in the ranges of leaves."""
     return int.from_bytes(hashed[:6], "big")
 
@@ -341,7 +341,7 @@ def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[by
     if not leaves.lenient:
         raise CorruptData("marks are missing: repair the index")
     while lacking := leaves.lacking(lacking):
-        place = place_of(lacking[0])
+        place = hash_place(lacking[0])
         following = yield from _next_start(table, partition, place)
         leaves.keep(Leaf(start=leaves.before(place), end=following, single=True))
 
@@ -353,7 +353,7 @@ def _read_some(table: str, partition: int, leaves: Leaves, hashes: Sequence[byte
         Query(
             table=table,
             partition=("p", name),
-            sort=("i", number(FLOOR), number(FLOOR + place_of(hashed))),
+            sort=("i", number(FLOOR), number(FLOOR + hash_place(hashed))),
             forward=False,
             limit=1,
         )
@@ -376,7 +376,7 @@ def _next_start(table: str, partition: int, place: int) -> Steps[int]:
 
 def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
     """Read into `leaves` every leaf that begins between the first hash and the last."""
-    first, last = FLOOR + place_of(hashes[0]), FLOOR + place_of(hashes[-1])
+    first, last = FLOOR + hash_place(hashes[0]), FLOOR + hash_place(hashes[-1])
     after = None
     while True:
         reply = yield Query(
@@ -402,8 +402,8 @@ def _spread(hashes: Sequence[bytes], width: int) -> Iterator[bytes]:
     """Choose hashes that are probably in different leaves, so that each request reads another."""
     reached = -1
     for hashed in hashes:
-        if place_of(hashed) > reached:
-            reached = place_of(hashed) + width // 2
+        if hash_place(hashed) > reached:
+            reached = hash_place(hashed) + width // 2
             yield hashed
 
 
