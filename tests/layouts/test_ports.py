@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.store import dcb_of
 from epochal.index.checkpoints import TIP
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks
-from epochal.model.tags import EVERYTHING, place_of
+from epochal.model.tags import EVERYTHING, make_place
 from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
@@ -25,7 +25,7 @@ ORDER = aggregate_id("order", "1")
 KEYS = KeyResolver()
 PAID = Recorded(
     id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
-    place=place_of(Ticks(1), 1),
+    place=make_place(Ticks(1), 1),
     type="Paid",
     data=b"{}",
     tags=("order:1",),

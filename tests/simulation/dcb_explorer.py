@@ -16,7 +16,7 @@ from epochal.layout import queries
 from epochal.layout.queries import Condition, fence
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks
-from epochal.model.tags import Query, place_of
+from epochal.model.tags import Query, make_place
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Op, Several, Steps, Transact
 from epochal.plan.ops import Query as Pages
@@ -63,7 +63,7 @@ def write(writer: Writer, type_heads: bool, diary: Diary) -> Steps[None]:
     """A writer's steps."""
     site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
     moment = Ticks(writer.clock)
-    stamp = Stamp(place_of(moment, 0), format_ticks(moment))
+    stamp = Stamp(make_place(moment, 0), format_ticks(moment))
     batch = TaggedBatch(events=(TaggedEvent.of(writer.event),), stamps=(stamp,))
     condition = None
     diary.knows = writer, ()

@@ -26,7 +26,7 @@ from epochal.index.checkpoints import TIP
 from epochal.layout.changes import Touched
 from epochal.layout.source import Source
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.model.tags import EVERYTHING, place_of, type_tag
+from epochal.model.tags import EVERYTHING, make_place, type_tag
 from epochal.model.versions import Reached
 from epochal.pages.port import pages_source
 from epochal.plan.conditions import Present
@@ -42,7 +42,7 @@ STREAMS = tips_source("tips")
 AGGREGATES = journal_source(SITE)
 PAID = Recorded(
     id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
-    place=place_of(1, 1),
+    place=make_place(1, 1),
     type="Paid",
     data=b"{}",
     tags=("order:1",),

@@ -51,7 +51,7 @@ def group_of(tag: str) -> str:
     return tag.partition(":")[0]
 
 
-def place_of(ticks: Ticks, random: int) -> str:
+def make_place(ticks: Ticks, random: int) -> str:
     """Return the sort key of an event with tags: its ticks, then digits that make it unique."""
     return f"{ticks:019d}{random % 10**RANDOM_DIGITS:0{RANDOM_DIGITS}d}"
 

@@ -23,7 +23,7 @@ from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, read_moment
 from epochal.model.stream_names import TIMER_SET
 from epochal.model.tag_answers import DatedEvent
-from epochal.model.tags import parse_place, place_of
+from epochal.model.tags import make_place, parse_place
 from epochal.model.versions import Appended
 from epochal.pages.tags.append import append
 from epochal.plan.limits import TRANSACTION_ITEMS
@@ -185,10 +185,10 @@ class Importer(ABC):
             InvalidInput: the place is malformed, or more than a day in the future.
         """
         if each.place is None:
-            chosen = place_of(happened, int((event.id or "").replace("-", ""), 16))
+            chosen = make_place(happened, int((event.id or "").replace("-", ""), 16))
         else:
             chosen = parse_place(each.place, f"{field}.place")
-        if chosen > place_of(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
+        if chosen > make_place(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
             raise InvalidInput(f"{field}.place", "lies more than a day in the future")
         return chosen
 

@@ -16,7 +16,7 @@ from epochal.model.bodies import Claim, content_of
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_whole
 from epochal.model.moments import MAX_EXPIRES, Ticks
-from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, place_of
+from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, make_place
 from epochal.model.versions import Reached
 from epochal.plan.ops import Query
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
@@ -131,8 +131,8 @@ def later_than(proposed: str, last: str, random: int) -> str:
     if proposed > last:
         return proposed
     moment = int(last[:-RANDOM_DIGITS])
-    chosen = place_of(Ticks(moment), random)
-    return chosen if chosen > last else place_of(Ticks(moment + 1), random)
+    chosen = make_place(Ticks(moment), random)
+    return chosen if chosen > last else make_place(Ticks(moment + 1), random)
 
 
 _PK = KeyAttribute(name="pk", type="S")

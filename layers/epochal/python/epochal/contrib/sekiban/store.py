@@ -25,7 +25,7 @@ from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
-from epochal.model.tags import place_of
+from epochal.model.tags import make_place
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.settings import Settings
@@ -154,7 +154,7 @@ class DcbEvents(TaggedStore):
             raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")
         now = from_unix_nanoseconds(self.now())
         stamps = (
-            Stamp(place_of(now, int.from_bytes(self.fresh(5), "big")), event.timestamp or format_ticks(now))
+            Stamp(make_place(now, int.from_bytes(self.fresh(5), "big")), event.timestamp or format_ticks(now))
             for event in events
         )
         batch = TaggedBatch(events=tuple(map(TaggedEvent.of, events)), stamps=tuple(stamps))
