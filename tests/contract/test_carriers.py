@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import carrier_interpreter, interpreter, place_of
+from epochal.dynamo.interpreter import carrier_interpreter, database_name, interpreter
 from epochal.errors import EpochalError
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.failures import Lost, RequestFailure, RequestNotApplied, Unreached
@@ -99,7 +99,7 @@ def told(execute: Execute, table: str) -> list[tuple[str, object]]:
 @pytest.mark.ddbl
 def test_every_reply_is_the_same(ddbl_tables: Tables) -> None:
     carrier, there = light(ddbl_tables.endpoint), ddbl_tables.client.meta
-    where = partial(place_of, there.region_name, there.endpoint_url)
+    where = partial(database_name, there.region_name, there.endpoint_url)
     ours = told(carrier_interpreter(carrier, where), ddbl_tables.create(TIPS))
     assert ours == told(interpreter(ddbl_tables.client), ddbl_tables.create(TIPS))
     carrier.close()

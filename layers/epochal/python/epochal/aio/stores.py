@@ -23,7 +23,7 @@ from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.stream_decisions import Party
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
-from epochal.dynamo.interpreter import carrier_interpreter, place_of
+from epochal.dynamo.interpreter import carrier_interpreter, database_name
 from epochal.dynamo.protocol.messages import MEDIA, body_of, read_answer, target_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.dynamo.stores import Place
@@ -103,7 +103,7 @@ class AsyncPlace(Place):
             region=client.meta.region_name,
             credentials=found_credentials,
         )
-        self._connections.where = place_of(client.meta.region_name, client.meta.endpoint_url)
+        self._connections.where = database_name(client.meta.region_name, client.meta.endpoint_url)
         return self
 
     async def __aexit__(self, *_: object) -> None:

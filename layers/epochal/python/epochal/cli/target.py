@@ -22,7 +22,7 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.interpreter import place_of
+from epochal.dynamo.interpreter import database_name
 from epochal.dynamo.stores import Place
 from epochal.dynamo.table_kinds import distinct
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
@@ -261,7 +261,9 @@ def describe_table(dynamodb: Any, name: str) -> Mapping[str, Any]:
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
             raise
-        raise MissingTable(name, place_of(dynamodb.meta.region_name, dynamodb.meta.endpoint_url)) from error
+        raise MissingTable(
+            name, database_name(dynamodb.meta.region_name, dynamodb.meta.endpoint_url)
+        ) from error
     return described
 
 

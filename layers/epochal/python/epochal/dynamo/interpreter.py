@@ -49,11 +49,11 @@ def interpreter(client: DynamoDBClient) -> Execute:
     from epochal.dynamo.boto3_carrier import boto3_carrier  # noqa: PLC0415  functions do without
 
     return carrier_interpreter(
-        boto3_carrier(client), partial(place_of, client.meta.region_name, client.meta.endpoint_url)
+        boto3_carrier(client), partial(database_name, client.meta.region_name, client.meta.endpoint_url)
     )
 
 
-def place_of(region: str, address: str) -> str:
+def database_name(region: str, address: str) -> str:
     """Name a database by its region and address, for error messages."""
     return f"{region} ({address.rstrip('/')})"
 
@@ -121,7 +121,9 @@ def execute_through(carrier: str, *, endpoint: str | None = None, region: str | 
     if carrier == LIGHT:
         service = _find_service(endpoint, region)
         if isinstance(service, Service):
-            return carrier_interpreter(LightCarrier(service), partial(place_of, service.region, service.url))
+            return carrier_interpreter(
+                LightCarrier(service), partial(database_name, service.region, service.url)
+            )
         _warn_once(service)
     from epochal.dynamo.clients import dynamodb_client  # noqa: PLC0415  functions do without
 
