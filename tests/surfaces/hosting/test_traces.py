@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger
 from epochal import Delivery, Event, reaction
 from epochal.hosting.function_logs import log_attempt
 from epochal.reactions.failures import Attempt
-from epochal.reactions.traces import MAX_TRACE, place_of, trace_of
+from epochal.reactions.traces import MAX_TRACE, code_location, trace_of
 from epochal.testing.feeds import MemoryStore
 from tests.core.reactions.world import Told, World
 
@@ -132,10 +132,10 @@ def test_the_log_has_stream_type_place_and_trace_and_words_only_where_all_is_log
 
 
 def test_an_error_without_a_trace_has_no_place() -> None:
-    assert (place_of(ValueError("no")), trace_of(ValueError("no"))) == ("", "ValueError")
+    assert (code_location(ValueError("no")), trace_of(ValueError("no"))) == ("", "ValueError")
 
 
 def test_a_place_is_in_the_handlers_own_code_also_where_others_raised() -> None:
     with pytest.raises(ValueError, match="Expecting") as raised:
         json.loads("no")
-    assert place_of(raised.value).startswith("test_traces.py:")
+    assert code_location(raised.value).startswith("test_traces.py:")

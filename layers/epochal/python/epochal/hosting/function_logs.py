@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from epochal.dynamo.loggable_errors import describe_chain
 from epochal.errors import brought_by
 from epochal.index.parking_causes import MAX_CAUSE
-from epochal.reactions.traces import place_of, trace_of
+from epochal.reactions.traces import code_location, trace_of
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -31,7 +31,7 @@ def log_attempt(logger: Logger, handler: str, attempt: Attempt) -> None:
         "type": attempt.type,
         "events": attempt.events,
         "error": describe_chain(attempt.error),
-        "place": place_of(attempt.error),
+        "place": code_location(attempt.error),
         "trace": trace_of(attempt.error),
     }
     if logger.log_level <= logging.DEBUG:

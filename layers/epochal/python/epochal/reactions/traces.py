@@ -29,7 +29,7 @@ def trace_of(error: BaseException) -> str:
     return text if len(text) <= MAX_TRACE else f"…{text[1 - MAX_TRACE :]}"
 
 
-def place_of(error: BaseException) -> str:
+def code_location(error: BaseException) -> str:
     """Return where in the handler's folder an error was raised, `board.py:12 in departures`, or nothing."""
     calls = _calls(error)
     if not calls:
