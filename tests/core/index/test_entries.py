@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from epochal.codec.bodies import BROTLI, Encoded, decode, encode
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.index.entries import (
-    ITEM_BYTES,
+    ITEM_OVERHEAD,
     MAX_ENTRY_BYTES,
     MAX_ITEMS_BYTES,
     Entry,
@@ -367,7 +367,7 @@ def sent(stream: str, kind: str) -> int:
 @pytest.mark.parametrize("name", ["a", "\x00", '"', "\\", "\x7f", "é", "\u2028", "\U0001f680", "a\x01é"])
 def test_a_name_is_reckoned_at_what_it_takes_as_json_inside_json(name: str) -> None:
     assert name_bytes(name * 10) == sent("", name * 10) - sent("", "")
-    assert sent("", "") <= ITEM_BYTES
+    assert sent("", "") <= ITEM_OVERHEAD
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from epochal.errors import CorruptData
 from epochal.index import ingestion, marks
 from epochal.index.checkpoints import calf_key, epoch_stream, mark_name, marks_name
-from epochal.index.entries import ITEM_BYTES, MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
+from epochal.index.entries import ITEM_OVERHEAD, MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import (
     LEAST_SPREAD,
@@ -445,7 +445,7 @@ def test_closing_waits_for_marks_that_one_entry_cannot_bring(monkeypatch: pytest
 
 def test_an_epoch_within_the_standard_limits_never_waits_for_marks() -> None:
     share = MAX_ENTRY_BYTES / STANDARD.bytes
-    most_streams = STANDARD.streams + MAX_ITEMS_BYTES // ITEM_BYTES
+    most_streams = STANDARD.streams + MAX_ITEMS_BYTES // ITEM_OVERHEAD
     assert (share + 1 / TIMES) * most_streams + 1 <= MARKS_AT_ONCE
 
 

@@ -27,7 +27,7 @@ from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of
 from epochal.http.query_strings import QueryString
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
-from epochal.index.entries import ITEM_BYTES, name_bytes
+from epochal.index.entries import ITEM_OVERHEAD, name_bytes
 from epochal.layout.registry import partitions_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.stream_names import TAG_STREAMS
@@ -246,7 +246,7 @@ class FeedItems:
             return bodies
         if event_ is None:
             fault = 0 if item.fault is None else len(text_of(fault_of(item.fault)))
-            return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type) + fault
+            return ITEM_OVERHEAD + name_bytes(item.stream) + name_bytes(item.type) + fault
         text = self._texts[item.stream, item.index] = text_of(event(event_, self._link))
         return sent_size(text)
 

@@ -50,7 +50,7 @@ MAX_ITEMS_BYTES: Final = 1024 * 1024
 """An entry whose items are more than this is written as several too, however well it compresses: a page of the feed
 ends with an entry, so each must have room in an answer."""
 
-ITEM_BYTES: Final = 80
+ITEM_OVERHEAD: Final = 80
 """Bytes reckoned for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
 
 DENSE_FROM: Final = 8 * 1024
@@ -195,7 +195,7 @@ def _halve(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
 def _too_large(spans: list[EntryPart]) -> bool:
     """Return whether parts take more bytes than an entry may have, stored or as items of the feed."""
     shown = sum(
-        (ITEM_BYTES + name_bytes(span.stream)) * (len(span.types) or 2) + sum(map(name_bytes, span.types))
+        (ITEM_OVERHEAD + name_bytes(span.stream)) * (len(span.types) or 2) + sum(map(name_bytes, span.types))
         for span in spans
     )
     return shown > MAX_ITEMS_BYTES or (_might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES)
