@@ -13,7 +13,7 @@ from epochal.contrib.sekiban import append, reading
 from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch
 from epochal.layout import queries
-from epochal.layout.queries import Condition, fence
+from epochal.layout.queries import AppendCondition, fence
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks
 from epochal.model.tags import Query, make_place
@@ -76,7 +76,7 @@ def write(writer: Writer, type_heads: bool, diary: Diary) -> Steps[None]:
             diary.knows = writer, tuple(sorted(event.id for event in found.events))
             after = found.position
             fenced = queries.fence_after(writer.query, after, type_heads=type_heads)
-        condition = Condition(fence=fenced, after=after)
+        condition = AppendCondition(fence=fenced, after=after)
     answer = yield from append.append(site, batch, condition)
     diary.answers = ((*diary.knows, answer),)
 

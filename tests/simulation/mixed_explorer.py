@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
-from epochal.layout.queries import Condition, fence
+from epochal.layout.queries import AppendCondition, fence
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.stream_names import TAG_STREAMS
@@ -107,16 +107,16 @@ def act(actor: Actor, diary: Diary) -> Steps[None]:
         tokens |= known_of(streams)
 
 
-def _condition(move: Mixed, position: Position | None) -> Condition | None:
+def _condition(move: Mixed, position: Position | None) -> AppendCondition | None:
     if not move.fail_if:
         return None
     items = tuple(QueryItem(tags=frozenset({tag})) for tag in move.fail_if)
     seen = None if position is None or not set(move.fail_if) <= position.seen.keys() else position
-    return Condition(fence=fence(Query(items=items), type_heads=False), after=seen)
+    return AppendCondition(fence=fence(Query(items=items), type_heads=False), after=seen)
 
 
 def _appended(
-    move: Mixed, expected: dict[str, ExpectedVersion], condition: Condition | None
+    move: Mixed, expected: dict[str, ExpectedVersion], condition: AppendCondition | None
 ) -> Steps[tuple[dict[str, Any], Appended | Conflict | None]]:
     if not move.streams:
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
-from epochal.layout.queries import Condition, fence, fence_after
+from epochal.layout.queries import AppendCondition, fence, fence_after
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.position_text import read_position, write_position
@@ -106,7 +106,7 @@ def act(writer: Writer, diary: Diary) -> Steps[None]:
                 if position is None
                 else fence_after(writer.query, position, type_heads=site.type_heads)
             )
-            condition = Condition(fence=fenced, after=position)
+            condition = AppendCondition(fence=fenced, after=position)
         told = yield from append(site, batch_of(event, writer.clock), condition)
         diary.answers = (*diary.answers, Answer(name_of(event), diary.knows[1], told))
         position = told.position if writer.query is not None else None

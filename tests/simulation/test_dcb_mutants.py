@@ -18,7 +18,7 @@ from epochal.contrib.sekiban import store as dcb_events
 from epochal.contrib.sekiban.items import TagSite
 from epochal.contrib.sekiban.transaction import Planned, TaggedBatch, plan
 from epochal.layout import queries
-from epochal.layout.queries import Condition, Fence, fence
+from epochal.layout.queries import AppendCondition, Fence, fence
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Trail
 from epochal.model.versions import Appended, Conflict, Position, Reached
@@ -190,7 +190,7 @@ def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
 def a_position_of_another_query_is_accepted(patch: Patch) -> None:
     begin = append._position  # noqa: SLF001  # what takes it up
 
-    def careless(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Any]:
+    def careless(site: TagSite, batch: TaggedBatch, condition: AppendCondition) -> Steps[Any]:
         if condition.after is not None:
             heads = yield from reading.read_heads(site, condition.fence.all_tags)
             after = replace(condition.after, seen={**heads, **condition.after.seen})
@@ -214,7 +214,7 @@ def a_listing_is_cut_between_equal_ids(patch: Patch) -> None:
 @mutant("violated")
 def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
     def nothing(
-        _site: TagSite, _batch: TaggedBatch, _: Condition, position: Position, until: Heads
+        _site: TagSite, _batch: TaggedBatch, _: AppendCondition, position: Position, until: Heads
     ) -> Steps[Conflict]:
         yield from ()
         return Conflict(events=(), position=replace(position, seen=until))
@@ -224,7 +224,7 @@ def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
 
 @mutant("violated")
 def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
-    def now(site: TagSite, batch: TaggedBatch, condition: Condition | None = None) -> Steps[Any]:
+    def now(site: TagSite, batch: TaggedBatch, condition: AppendCondition | None = None) -> Steps[Any]:
         answer = yield from append.append(site, batch, condition)
         if isinstance(answer, Appended) and answer.replayed and condition is not None:
             answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))

@@ -61,7 +61,7 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class AppendCondition:
     """The condition that no event matches a query beyond a position; without a position, that none does.
 
     Attributes:

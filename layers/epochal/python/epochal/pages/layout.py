@@ -20,7 +20,7 @@ from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:
     from epochal.layout import key_moments
-    from epochal.layout.queries import Condition
+    from epochal.layout.queries import AppendCondition
     from epochal.pages import keyed_appends, pruning, several
     from epochal.pages.tags.batch import TaggedBatch
     from epochal.pages.tags.entries import TagStreams
@@ -99,7 +99,7 @@ class Pages:
         site: TagStreams,
         appends: Sequence[tuple[Batch, ExpectedVersion]],
         tagged: TaggedBatch,
-        condition: Condition | None,
+        condition: AppendCondition | None,
         key: str | None,
         *,
         reads: Mapping[str, Known[Page]] | None = None,

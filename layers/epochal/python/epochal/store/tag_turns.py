@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from epochal.layout.queries import Condition
+from epochal.layout.queries import AppendCondition
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Conflict, Reached
 from epochal.pages.tags.entries import TagStreams
@@ -22,7 +22,7 @@ _AFTER_STREAMS: Final = "\x7f"
 """Comes after every name of a stream."""
 
 
-def tags_of(site: TagStreams, events: Iterable[Event], condition: Condition | None) -> Collection[str]:
+def tags_of(site: TagStreams, events: Iterable[Event], condition: AppendCondition | None) -> Collection[str]:
     """Return the tags that an append writes to or checks: those of its events, and of its condition."""
     tags = {tag for event in events for tag in site.tags_of(event.type, event.tags)}
     return tags if condition is None else tags.union(condition.fence.all_tags)

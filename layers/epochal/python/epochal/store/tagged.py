@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
-from epochal.layout.queries import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
+from epochal.layout.queries import AppendCondition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.query_reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.layout.streams import Also, TaggedStreams
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -170,7 +170,7 @@ class TaggedStore(ABC):
 
     def condition(
         self, fail_if: Query | None, after: Position | None, takes: Takes | None = None
-    ) -> Condition | None:
+    ) -> AppendCondition | None:
         """Make the condition of an append, in the form that the layout takes, from its arguments; None without a query.
 
         Args:
@@ -183,7 +183,7 @@ class TaggedStore(ABC):
             if after is not None:
                 raise InvalidInput("after", "needs a query to go with")
             return None
-        return Condition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
+        return AppendCondition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
 
     def appended(self, idempotency_key: str) -> tuple[Recorded, ...]:
         """Return the events that were appended under an idempotency key; none if the key is unused.
@@ -408,12 +408,17 @@ class TaggedStore(ABC):
             check_tagged(event, field, from_unix_nanoseconds(self.now()), self.checked)
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
-    def _turn(self, events: Sequence[Event], condition: Condition | None) -> QueuePlace:  # noqa: ARG002  of those with queues
+    def _turn(self, events: Sequence[Event], condition: AppendCondition | None) -> QueuePlace:  # noqa: ARG002  of those with queues
         """Return the place of an append in the queues of this process; in none by default."""
         return QueuePlace(self.driver)
 
     def _append_once(
-        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also, place: QueuePlace
+        self,
+        events: Sequence[Event],
+        condition: AppendCondition | None,
+        key: str,
+        also: Also,
+        place: QueuePlace,
     ) -> Appended | Conflict:
         """Append events whose ids derive from an idempotency key; return the outcome.
 
@@ -450,7 +455,7 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also, place: QueuePlace
+        self, events: Sequence[Event], condition: AppendCondition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
         """Append checked events under a condition, with writes to other tables; return the outcome.
 
@@ -608,12 +613,12 @@ class TaggedEvents(TaggedStore):
             etag=self.fresh(16).hex(),
         )
 
-    def _turn(self, events: Sequence[Event], condition: Condition | None) -> QueuePlace:
+    def _turn(self, events: Sequence[Event], condition: AppendCondition | None) -> QueuePlace:
         """Return the place of an append in the queues of its tags."""
         return QueuePlace(self.driver, *keys_of(self.site, tags_of(self.site, events, condition)), inner=True)
 
     def _append(
-        self, events: Sequence[Event], condition: Condition | None, also: Also, place: QueuePlace
+        self, events: Sequence[Event], condition: AppendCondition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
         """Append checked events using the tag ends that callers left; leave the new ones; return the outcome."""
         batch = self.batch(events)

@@ -16,7 +16,7 @@ from epochal.contrib.sekiban.items import TagSite, read_head
 from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
 from epochal.contrib.sekiban.transaction import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.errors import CorruptData
-from epochal.layout.queries import Condition, IdTaken, check_covered
+from epochal.layout.queries import AppendCondition, IdTaken, check_covered
 from epochal.layout.query_reads import first_in_the_way
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import content_of
@@ -29,7 +29,7 @@ from epochal.plan.values import Key
 
 
 def append(
-    site: TagSite, batch: TaggedBatch, condition: Condition | None = None
+    site: TagSite, batch: TaggedBatch, condition: AppendCondition | None = None
 ) -> Steps[Appended | Conflict]:
     """Append a batch of tagged events unless a condition fails; return the outcome or the conflict.
 
@@ -49,7 +49,9 @@ def append(
     return Appended(events=stored, position=_beginning(condition), replayed=True) if stored else answer
 
 
-def _append(site: TagSite, batch: TaggedBatch, condition: Condition | None) -> Steps[Appended | Conflict]:
+def _append(
+    site: TagSite, batch: TaggedBatch, condition: AppendCondition | None
+) -> Steps[Appended | Conflict]:
     """Append a batch in a transaction, and retry on newer heads until there is an outcome or a conflict."""
     position = Position()
     if condition is not None:
@@ -94,7 +96,7 @@ def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | R
     return reply
 
 
-def _beginning(condition: Condition | None) -> Position:
+def _beginning(condition: AppendCondition | None) -> Position:
     """Return the position in a condition; without one, the beginning of each tag that it fences.
 
     Without a position in the condition, this is the beginning of each fencing tag.
@@ -105,7 +107,7 @@ def _beginning(condition: Condition | None) -> Position:
     return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags}, items=marks)
 
 
-def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | Conflict]:
+def _position(site: TagSite, batch: TaggedBatch, condition: AppendCondition) -> Steps[Position | Conflict]:
     """Return the position after which a matching event conflicts, or the conflict found already.
 
     A condition without a position conflicts with every matching event.
@@ -124,7 +126,11 @@ def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[
 
 
 def _in_the_way(
-    site: TagSite, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
+    site: TagSite,
+    batch: TaggedBatch,
+    condition: AppendCondition,
+    position: Position,
+    until: Mapping[str, Reached],
 ) -> Steps[Conflict]:
     """Return a `Conflict` with the events, perhaps none, that match a condition between two positions.
 

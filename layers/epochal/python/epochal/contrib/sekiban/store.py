@@ -18,7 +18,7 @@ from epochal.contrib.sekiban.reading import DcbReads, read_heads, settled_events
 from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.queries import Condition, Fence
+from epochal.layout.queries import AppendCondition, Fence
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
@@ -141,7 +141,7 @@ class DcbEvents(TaggedStore):
     def _append(
         self,
         events: Sequence[Event],
-        condition: Condition | None,
+        condition: AppendCondition | None,
         also: Also,
         place: QueuePlace,  # noqa: ARG002  it has no queues
     ) -> Appended | Conflict:

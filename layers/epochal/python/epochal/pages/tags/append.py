@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from epochal.layout.queries import Condition, check_covered
+from epochal.layout.queries import AppendCondition, check_covered
 from epochal.layout.query_reads import first_in_the_way
 from epochal.layout.streams import (
     Known,
@@ -63,7 +63,7 @@ class _Head:
 
 
 def append(
-    site: TagStreams, batch: TaggedBatch, condition: Condition | None = None
+    site: TagStreams, batch: TaggedBatch, condition: AppendCondition | None = None
 ) -> Steps[Appended | Conflict]:
     """Append tagged events, unless a new event matches the condition; return the result or the conflict.
 
@@ -96,12 +96,12 @@ class TagsPart:
     site: TagStreams
     tagged: TaggedBatch
     shares: dict[str, TagShare]
-    condition: Condition | None
+    condition: AppendCondition | None
     position: Position
     heads: dict[str, _Head]
 
     @classmethod
-    def of(cls, site: TagStreams, batch: TaggedBatch, condition: Condition | None) -> TagsPart:
+    def of(cls, site: TagStreams, batch: TaggedBatch, condition: AppendCondition | None) -> TagsPart:
         """Make the part of a commit that appends a batch under a condition, with the last pages known so far."""
         shares = {share.tag: share for share in shares_of(site, batch)}
         position = _beginning(batch, condition)
@@ -207,7 +207,7 @@ def _of_tags(writes: Writes) -> Writes:
     return {_tag_of(stream): write for stream, write in writes.items() if stream.startswith(TAG_STREAMS)}
 
 
-def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
+def _beginning(batch: TaggedBatch, condition: AppendCondition | None) -> Position:
     """Return the position after which a match is a conflict; without `after` it is the beginning."""
     if condition is None:
         return Position()
@@ -249,7 +249,7 @@ def _names_head(reached: Reached) -> bool:
 
 
 def _in_the_way(
-    site: TagStreams, condition: Condition, position: Position, heads: Mapping[str, _Head]
+    site: TagStreams, condition: AppendCondition, position: Position, heads: Mapping[str, _Head]
 ) -> Steps[Conflict]:
     """Read the new matches between a position and the heads; return them as a conflict.
 

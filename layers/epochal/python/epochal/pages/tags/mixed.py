@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.key_records import KeyRecord, RecordContents, check_contents
 from epochal.layout.outcomes import combine_outcomes
-from epochal.layout.queries import Condition
+from epochal.layout.queries import AppendCondition
 from epochal.layout.streams import (
     Known,
 )
@@ -51,7 +51,7 @@ def append_mixed(
     site: TagStreams,
     appends: Sequence[tuple[Packed, ExpectedVersion]],
     tagged: TaggedBatch,
-    condition: Condition | None = None,
+    condition: AppendCondition | None = None,
     key: str | None = None,
     *,
     reads: Mapping[str, Known[Page]] | None = None,
