@@ -19,7 +19,7 @@ from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Delete, Execute, Op, Put, Query, Reply
 from epochal.plan.values import Item, number
 from epochal.store.driver import Driver, Meter
-from epochal.store.reading import Direction, Hole, Page
+from epochal.store.reading import Direction, Hole, StreamPage
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.contrib.equinox.layout.items import STREAM, TABLE, calf, numbered, tip
@@ -73,7 +73,7 @@ def read(streams: Streams, direction: Direction) -> tuple[list[int], EventsPrune
     return found, None
 
 
-def pages(streams: Streams, direction: Direction, limit: int = 3) -> Iterator[Page]:
+def pages(streams: Streams, direction: Direction, limit: int = 3) -> Iterator[StreamPage]:
     at: int | None = None
     for number_ in count():
         assert number_ < 50
@@ -84,7 +84,7 @@ def pages(streams: Streams, direction: Direction, limit: int = 3) -> Iterator[Pa
             return
 
 
-def told(found: list[Page]) -> set[int]:
+def told(found: list[StreamPage]) -> set[int]:
     """Every index that pages gave, or said to be gone."""
     gone = {index for page in found if page.hole for index in range(page.hole.first, page.hole.end)}
     there = {event.index for page in found for event in page.events}

@@ -16,7 +16,7 @@ from epochal.model.versions import (
     MAX_VERSION,
     Token,
 )
-from epochal.store.reading import Page
+from epochal.store.reading import StreamPage
 from epochal.store.unopened import UnopenedHead, UnopenedUnfold
 
 STATE: Final = Shown(
@@ -99,7 +99,7 @@ def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dic
     return None if opened is None else event(opened, link)
 
 
-def show_page(stream: str, page: Page, link: Link) -> dict[str, Any]:
+def show_page(stream: str, page: StreamPage, link: Link) -> dict[str, Any]:
     """Return the JSON object of a page of a stream's events, cut short if the answer is full."""
     answer, views, following = AnswerSize(), list[Any](), page.next
     for recorded in page.events:

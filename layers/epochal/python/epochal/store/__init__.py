@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from epochal.store.listings import listings_of as listings_of
     from epochal.store.reading import Direction as Direction
     from epochal.store.reading import Hole as Hole
-    from epochal.store.reading import Page as Page
     from epochal.store.reading import Pruned as Pruned
+    from epochal.store.reading import StreamPage as StreamPage
     from epochal.store.reading import StreamState as StreamState
     from epochal.store.streams import Streams as Streams
     from epochal.store.tagged import TaggedEvents as TaggedEvents
@@ -78,8 +78,8 @@ _NAMES = {
     "reading": (
         "Direction",
         "Hole",
-        "Page",
         "Pruned",
+        "StreamPage",
         "StreamState",
     ),
     "streams": ("Streams",),

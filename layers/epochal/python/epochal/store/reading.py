@@ -161,7 +161,7 @@ class UnopenedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class StreamPage:
     """A page of consecutive events of a stream, in the order of the read.
 
     Attributes:
@@ -349,7 +349,7 @@ class Reader:
         max_bytes: int,
         *,
         largest: int = MAX_DECODED,
-    ) -> Page:
+    ) -> StreamPage:
         """Read one page: events up to `limit` or `max_bytes`, but at least one.
 
         Args:
@@ -357,7 +357,7 @@ class Reader:
         """
         cursor = self._stand(stream, start, direction, limit)
         if cursor is None:
-            return Page(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
+            return StreamPage(events=(), next=None, version=0, low_water=0, exists=False, deleted=False)
         walk = _walk(self.leaving_unopened(), cursor, start, limit)
         hole: Hole | None = None
         events: list[Recorded] = []
@@ -386,7 +386,7 @@ class Reader:
             events.append(event)
             if len(events) == limit:
                 break
-        return Page(
+        return StreamPage(
             events=tuple(events),
             next=self._next(events[-1].index, walk.cursor) if events else None,
             version=cursor.head.version,

@@ -64,10 +64,10 @@ from epochal.store.encoding import (
 from epochal.store.reading import (
     Direction,
     Hole,
-    Page,
     Pruned,
     Reader,
     Selection,
+    StreamPage,
     StreamState,
     check_range,
     small_events,
@@ -425,7 +425,7 @@ class Streams:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         largest: int = MAX_DECODED,
-    ) -> Page:
+    ) -> StreamPage:
         """Read one page of a stream: events up to `limit` or `max_bytes`, and the index of the next page.
 
         Requested events that are gone are named in the page's `hole`.

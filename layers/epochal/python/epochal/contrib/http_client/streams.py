@@ -65,7 +65,7 @@ from epochal.store.bulk import Answer, BulkAppend
 from epochal.store.context import new_key
 from epochal.store.encoding import check_key, with_metadata
 from epochal.store.outcomes import append_all_error, append_error
-from epochal.store.reading import Direction, Hole, Page, Pruned, StreamState, check_range
+from epochal.store.reading import Direction, Hole, Pruned, StreamPage, StreamState, check_range
 
 if TYPE_CHECKING:
     from epochal.contrib.http_client.feed import HttpFeed
@@ -353,7 +353,7 @@ class HttpStreams:
         types: Collection[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-    ) -> Page:
+    ) -> StreamPage:
         """Read one page of a stream: events up to `limit` or 4 MB, and the index of the next page.
 
         Requested events that are gone are named in the page's `hole`; those whose bodies had no room in `omitted`.
@@ -379,7 +379,7 @@ class HttpStreams:
         if reply.problem in (_MISSING, _DELETED):
             deleted = reply.problem == _DELETED
             version = reply.document["version"] if deleted else 0
-            return Page(
+            return StreamPage(
                 events=(), version=version, low_water=version, next=None, exists=deleted, deleted=deleted
             )
         if reply.status != _OK:
@@ -387,7 +387,7 @@ class HttpStreams:
         document = reply.document
         read = [recorded_event(self.api, shown) for shown in document["events"]]
         hole = document.get("hole")
-        return Page(
+        return StreamPage(
             events=tuple(event.event if isinstance(event, Omitted) else event for event in read),
             omitted=frozenset(event.event.index for event in read if isinstance(event, Omitted)),
             version=document["version"],
@@ -513,7 +513,12 @@ class HttpStreams:
         return {"stream": stream_name(append.stream), **self._contents(append)}
 
     def _events(
-        self, stream: str, read_page: Callable[..., Page], start: int | None, limit: int | None, size: int
+        self,
+        stream: str,
+        read_page: Callable[..., StreamPage],
+        start: int | None,
+        limit: int | None,
+        size: int,
     ) -> Iterator[Recorded]:
         """Yield the events of all pages from `start` on, and raise where some of them are gone.
 
