@@ -1,0 +1,159 @@
+"""Decisions of one process on one aggregate take turns: none refuses another, however each knows the state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing
+from epochal.contrib.event_store_adapter.ids import AggregateId
+from epochal.contrib.event_store_adapter.snapshot_policies import every
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
+from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.on_streams import Decider
+from epochal.model.events import Event
+from epochal.store import queueing
+from epochal.store.driver import Driver, Meter
+from tests.support.shared_tags import EACH, SOON, WRITERS, World, at_once
+
+CART, OTHER = AggregateId(type="cart", value="1"), AggregateId(type="cart", value="2")
+RULES = Decider[int, int, int](
+    initial=int, evolve=lambda total, added: total + added, decide=lambda added, _: [added]
+)
+CODEC = EventCodec[int](
+    encode=lambda number: Event(type="Added", data=b"%d" % number), decode=lambda stored: int(stored.data)
+)
+
+Sums = AggregateDeciders[int, int, int]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(autouse=True)
+def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
+    yield
+    assert not queues, "a queue is left behind"
+
+
+def store(world: World) -> AggregateStore:
+    driver = Driver(execute=world.execute, meter=Meter())
+    return replace(world.plain, driver=driver).aggregates
+
+
+def sums(world: World, **options: Any) -> Sums:
+    state = StateCodec[int](encode=lambda total: b"%d" % total, decode=int)
+    return Sums(store=store(world), decider=RULES, codec=CODEC, state=state, policy=every(10), **options)
+
+
+def total(world: World, aggregate: AggregateId = CART) -> int:
+    return sums(world).load(aggregate).state
+
+
+def test_no_decision_refuses_another_whoever_opened_its_store(world: World) -> None:
+    at_once(lambda _: [sums(world).handle(CART, 1) for _ in range(EACH)])
+
+    assert total(world) == WRITERS * EACH
+    assert not world.refusals
+
+
+def test_decisions_on_a_state_that_their_caller_knows_notice_that_it_is_old(world: World) -> None:
+    def work(_: int) -> None:
+        known: Standing[int] | None = None
+        for _ in range(EACH):
+            known = sums(world).handle(CART, 1, known=known).standing
+
+    at_once(work)
+
+    assert total(world) == WRITERS * EACH
+    assert world.refusals <= WRITERS
+
+
+def test_decisions_under_keys_take_turns_and_are_made_once(world: World) -> None:
+    def work(number: int) -> None:
+        for turn in range(EACH):
+            sums(world).handle(CART, 1, idempotency_key=f"{number % 3}-{turn}")
+
+    at_once(work)
+
+    assert total(world) == 3 * EACH
+    assert not world.refusals
+
+
+def test_decisions_on_other_aggregates_do_not_wait(world: World) -> None:
+    def decide(state: int) -> list[int]:
+        if not state:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(sums(world).handle, OTHER, 1).result(SOON)
+        return [1]
+
+    assert sums(world).handle(CART, decide=decide).state == 1
+    assert total(world, OTHER) == 1
+
+
+def test_a_decision_that_raises_lets_the_next_one_begin(world: World) -> None:
+    class SoldOut(Exception):
+        pass
+
+    def decide(state: int) -> list[int]:
+        if state % 2:
+            raise SoldOut
+        return [1]
+
+    def work(_: int) -> None:
+        for _ in range(EACH):
+            try:
+                sums(world).handle(CART, decide=decide)
+            except SoldOut:
+                sums(world).handle(CART, decide=lambda state: [state % 2])
+
+    at_once(work)
+
+    assert not world.refusals
+
+
+def test_a_decision_that_decides_on_its_own_aggregate_is_made_again(world: World) -> None:
+    calls: list[int] = []
+
+    def decide(state: int) -> list[int]:
+        calls.append(state)
+        if len(calls) == 1:
+            sums(world).handle(CART, 10)
+        return [1]
+
+    assert sums(world).handle(CART, decide=decide).state == 11
+    assert calls == [0, 10]
+
+
+def test_decisions_of_tasks_take_turns(world: World) -> None:
+    plain = sums(world)
+    deciders = AsyncAggregateDeciders(
+        store=AsyncAggregates(plain.store),
+        decider=RULES,
+        codec=CODEC,
+        state=plain.state,
+        policy=plain.policy,
+    )
+
+    async def work() -> None:
+        for _ in range(EACH):
+            await deciders.handle(CART, 1)
+
+    async def main() -> None:
+        await asyncio.wait_for(asyncio.gather(*(work() for _ in range(WRITERS))), SOON)
+
+    asyncio.run(main())
+
+    assert total(world) == WRITERS * EACH
+    assert not world.refusals
