@@ -1,4 +1,4 @@
-"""Writers on one stream, in a simulated schedule: what they cost each other, in one process and between processes.
+"""Writers on one stream or aggregate, in a simulated schedule: what they cost each other, in one process and between.
 
     python -m bench.hot_stream
 
@@ -10,6 +10,8 @@ each has its own. The units are exact, the rates are those of the schedule:
     cached          the same on the state in the cache (`AllowStale`)
     any version     appends without an expected version
     with a key      the same under an idempotency key, of which each append has its own
+    aggregate       a decider of aggregates loads one, and appends one event to the state that it has read
+    known           the same on the state that the writer's last decision has left
 
 A rate is of all writers together, in appends a second. An append that is given up with `Contended`, after ten attempts,
 is missing in the events kept: of 32 processes that decide on one stream without a break, some give up.
@@ -24,9 +26,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from bench.contention import Place, Schedule, process_over
+from bench.contention import AGGREGATE, Place, Schedule, process_over
 from bench.report import Report
 from bench.workloads import CODEC, DECIDER
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing
+from epochal.contrib.event_store_adapter.snapshot_policies import every
+from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import AllowStale
 from epochal.deciders.on_streams import Deciders
@@ -40,6 +45,8 @@ WRITERS: Final = (8, 32)
 APPENDS: Final = 320
 REQUEST: Final = 0.02
 SEED: Final = 1
+
+STATE: Final = StateCodec[int](encode=lambda count: b"%d" % count, decode=int)
 
 Append = Callable[[], object]
 
@@ -66,6 +73,7 @@ class Subject:
     Attributes:
         name: name of the row.
         writer: makes the function that a writer calls for each append, from its stores and its process's cache.
+        kept: returns the number of events that are there in the end.
         within: bounds by number of writers, of one process.
         between: bounds by number of writers, each in a process of its own.
     """
@@ -74,6 +82,7 @@ class Subject:
     writer: Callable[[Place, Cache], Append]
     within: dict[int, Bound]
     between: dict[int, Bound]
+    kept: Callable[[Place], int] = lambda place: sum(1 for _ in place.streams.read(STREAM))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +116,31 @@ def _with_a_key(place: Place, _: Cache) -> Append:
     return lambda: place.streams.append(STREAM, events, idempotency_key=place.dice.randbytes(16).hex())
 
 
+def _aggregates(place: Place) -> AggregateDeciders[bytes, int, bytes]:
+    return AggregateDeciders(
+        store=place.aggregates, decider=DECIDER, codec=CODEC, state=STATE, policy=every(10)
+    )
+
+
+def _aggregate(place: Place, _: Cache) -> Append:
+    return partial(_aggregates(place).handle, AGGREGATE, b"{}")
+
+
+def _known(place: Place, _: Cache) -> Append:
+    deciders = _aggregates(place)
+    known: Standing[int] | None = None
+
+    def append() -> None:
+        nonlocal known
+        known = deciders.handle(AGGREGATE, b"{}", known=known).standing
+
+    return append
+
+
+def _events_of_aggregate(place: Place) -> int:
+    return sum(1 for _ in place.aggregates.events_after(AGGREGATE, 0))
+
+
 SUBJECTS: Final = (
     Subject(
         name="decider",
@@ -138,6 +172,26 @@ SUBJECTS: Final = (
         within={8: Bound(wasted=0.05, requests=3.1), 32: Bound(wasted=0.05, requests=3.1)},
         between={8: Bound(wasted=2, requests=8), 32: Bound(wasted=5, requests=18)},
     ),
+    Subject(
+        name="aggregate",
+        writer=_aggregate,
+        kept=_events_of_aggregate,
+        within={8: Bound(wasted=0.05, requests=3.1), 32: Bound(wasted=0.05, requests=3.1)},
+        between={
+            8: Bound(wasted=6, requests=8, given_up=0.02),
+            32: Bound(wasted=15, requests=15, given_up=0.15),
+        },
+    ),
+    Subject(
+        name="known",
+        writer=_known,
+        kept=_events_of_aggregate,
+        within={8: Bound(wasted=0.05, requests=1.3), 32: Bound(wasted=0.05, requests=1.5)},
+        between={
+            8: Bound(wasted=2, requests=3, given_up=0.02),
+            32: Bound(wasted=8, requests=8, given_up=0.1),
+        },
+    ),
 )
 
 
@@ -168,7 +222,7 @@ def contend(subject: Subject, writers: int, *, processes: bool, seed: int = SEED
     spent = meter.capacity
     place = replace(shared[0], driver=Driver(execute=tables.execute, meter=Meter()))
     return Taken(
-        kept=sum(1 for _ in place.streams.read(STREAM)),
+        kept=subject.kept(place),
         wasted=refused.units.write / APPENDS,
         write=spent.write / APPENDS,
         read=spent.read / APPENDS,
@@ -198,7 +252,7 @@ def main() -> None:
         for writers in WRITERS
     }
     Report(
-        title="One append to one stream that others append to, requests of 20 ms, simulated",
+        title="One append to one stream or aggregate that others append to, requests of 20 ms, simulated",
         columns=[
             "",
             "events kept",

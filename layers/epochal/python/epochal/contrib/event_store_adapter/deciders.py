@@ -5,8 +5,11 @@
      ├ stored   the standing that comes back makes the next decision one request
      └ moved    only the events since the head that came back are read, one request; after a long pause all is replayed
 
-The loop is that of `epochal.deciders.loop`. Under an idempotency key the key's record is looked for after each load,
-and is a write of the append's transaction: where it is there, it says which events the decision has.
+The loop is that of `epochal.deciders.loop`. In it, decisions of one process on the same aggregate take turns, and each
+leaves its standing to the next one, which takes it where its caller knows an older one.
+
+Under an idempotency key the key's record is looked for after each load, and is a write of the append's transaction:
+where it is there, it says which events the decision has.
 
 The first append always stores a snapshot, later ones by the policy.
 
@@ -17,7 +20,7 @@ append stores a snapshot that is up to date.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
@@ -43,12 +46,14 @@ from epochal.model.kinds import must_be_whole
 from epochal.model.plain_functions import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.store.driver import Driver
-from epochal.store.queueing import QueuePlace
+from epochal.store.queueing import Key, QueuePlace
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
+
+_Rules = tuple[Decider[Any, Any, Any], EventCodec[Any], StateCodec[Any]]
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -378,6 +383,8 @@ class _OnAggregate(
         known: state and lock of the caller; None loads them.
         key: idempotency key of the decision; None for none.
         with_result: whether the caller wants the decision's result.
+        place: place in the queue of the aggregate, whose note is the standing after the decision before, with the rules
+            that it was made by; None for none.
     """
 
     deciders: AggregateDeciders[Any, S, E]
@@ -386,6 +393,7 @@ class _OnAggregate(
     known: Standing[S] | None
     key: str | None
     with_result: bool
+    place: QueuePlace | None = None
 
     @property
     def driver(self) -> Driver:
@@ -397,17 +405,39 @@ class _OnAggregate(
         """Id of the aggregate that is decided on."""
         return self.aggregate
 
-    def over(self, driver: Driver, place: QueuePlace | None = None) -> _OnAggregate[R, S, E]:  # noqa: ARG002  it has no queue
-        """Return the same decision source through another driver."""
+    @property
+    def queue_keys(self) -> Sequence[Key]:
+        """The aggregate, with its table."""
+        return [self._queue_key]
+
+    @property
+    def _queue_key(self) -> Key:
+        return (self.deciders.store.site.snapshot, str(self.aggregate))
+
+    def over(self, driver: Driver, place: QueuePlace | None = None) -> _OnAggregate[R, S, E]:
+        """Return the same decision source through another driver, with the latest state that is known."""
         store = replace(self.deciders.store, driver=driver)
-        return replace(self, deciders=replace(self.deciders, store=store))
+        known = self.known if place is None else self._newest_known(place)
+        return replace(self, deciders=replace(self.deciders, store=store), known=known, place=place)
+
+    def _newest_known(self, place: QueuePlace) -> Standing[S] | None:
+        """Return the caller's standing, or that of the decision before if it is another one; None loads it."""
+        note: tuple[_Rules, Standing[S]] | None = place.note(*self._queue_key)
+        if note is None or self.known is None or note[1].lock == self.known.lock:
+            return self.known
+        return note[1] if note[0] == self._rules else None
+
+    @property
+    def _rules(self) -> _Rules:
+        """What the state of an aggregate depends on, beside its events."""
+        return self.deciders.decider, self.deciders.codec, self.deciders.state
 
     def load(self) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        """Return the caller's state, or load it; return an earlier decision under the key instead, if any."""
+        """Return the state that is known, or load it; return an earlier decision under the key instead, if any."""
         return self._unless_decided(self.known or self.deciders.load(self.aggregate))
 
     def confirmed(self, base: Standing[S]) -> bool:
-        """Whether a state was loaded in this call, and is not the caller's own."""
+        """Whether a state was loaded in this call, and not known before."""
         return base is not self.known
 
     def confirm(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:  # noqa: ARG002  is replayed
@@ -446,6 +476,8 @@ class _OnAggregate(
             return Moved(name=str(self.aggregate), onward=partial(self._onward, base, outcome))
         if outcome.replayed:
             return self._as_earlier(outcome)
+        if self.place is not None:
+            self.place.leave_note((self._rules, after), *self._queue_key)
         return plan.result, AggregateTransacted(
             standing=after, events=plan.events, retention_error=outcome.retention_error
         )
