@@ -43,13 +43,26 @@ class Mappings:
     """A client of Lambda: the mappings to the function `index-indexer`, as AWS lists them, in pages of one."""
 
     def __init__(self) -> None:
-        self.mappings: dict[str, dict[str, str]] = {}
+        self.mappings: dict[str, dict[str, Any]] = {}
         self.refused = ""
 
-    def bring(self, table: str = "", *, arn: str = "", state: str = "Enabled", result: str = "OK") -> None:
+    def bring(
+        self,
+        table: str = "",
+        *,
+        arn: str = "",
+        state: str = "Enabled",
+        result: str = "OK",
+        window: int = 1,
+    ) -> None:
         """Add a mapping of a table, or of a stream."""
         arn = arn or f"arn:aws:dynamodb:eu-west-1:123456789012:table/{table}/stream/2026-01-01T00:00:00.000"
-        self.mappings[arn] = {"EventSourceArn": arn, "State": state, "LastProcessingResult": result}
+        self.mappings[arn] = {
+            "EventSourceArn": arn,
+            "State": state,
+            "LastProcessingResult": result,
+            "MaximumBatchingWindowInSeconds": window,
+        }
 
     def get_paginator(self, operation: str) -> Mappings:
         assert operation == "list_event_source_mappings"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -47,17 +48,61 @@ class Described:
 
 
 @dataclass
+class Shards:
+    """Clients of DynamoDB Streams and CloudWatch: a stream with shards, and how long its indexers have rested.
+
+    Attributes:
+        open: number of shards that get changes; half as many have ended.
+        rested: milliseconds of the rests in each of two minutes; None where no rest was ever measured.
+        asked: services that were asked.
+    """
+
+    open: int = 4
+    rested: float | None = None
+    refused: str = ""
+    asked: list[str] = field(default_factory=list)
+    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-west-1", endpoint_url=""))
+
+    def describe_stream(self, *, StreamArn: str, ExclusiveStartShardId: str = "-1") -> dict[str, Any]:  # noqa: N803  boto3's
+        assert ":table/streams/stream/" in StreamArn
+        self.asked.append("streams")
+        shards: list[dict[str, Any]] = [{"SequenceNumberRange": {}}] * self.open
+        shards += [{"SequenceNumberRange": {"EndingSequenceNumber": "7"}}] * (self.open // 2)
+        page = range(int(ExclusiveStartShardId) + 1, len(shards))[:100]
+        last = {"LastEvaluatedShardId": str(page[-1])} if page[-1] + 1 < len(shards) else {}
+        return {"StreamDescription": {"Shards": [shards[number] for number in page], **last}}
+
+    def get_metric_data(self, **request: Any) -> dict[str, Any]:
+        self.asked.append("metrics")
+        if self.refused:
+            raise ClientError({"Error": {"Code": self.refused, "Message": "no"}}, "GetMetricData")
+        (query,) = request["MetricDataQueries"]
+        assert query["MetricStat"]["Metric"] == {
+            "Namespace": "Epochal",
+            "MetricName": "Indexer.rest",
+            "Dimensions": [{"Name": "service", "Value": "index-indexer"}],
+        }
+        values = [] if self.rested is None else [self.rested] * 2
+        moments = [request["EndTime"] - timedelta(minutes=minute) for minute, _ in enumerate(values)]
+        return {"MetricDataResults": [{"Id": query["Id"], "Timestamps": moments, "Values": values}]}
+
+
+@dataclass
 class Visited(Terminal):
     """A terminal whose tables are described as they were created."""
 
     described: Described = field(default_factory=Described)
+    shards: Shards = field(default_factory=Shards)
 
     @property
     def store(self) -> OpenedStore:
         store = super().store
-        return replace(
-            store, client=lambda service: self.described if service == "dynamodb" else store.client(service)
-        )
+        clients = {
+            "dynamodb": self.described,
+            "dynamodbstreams": self.shards,
+            "cloudwatch": self.shards,
+        }
+        return replace(store, client=lambda service: clients.get(service) or store.client(service))
 
     def doctor(self) -> tuple[int, str]:
         result = self.run("doctor")
@@ -130,6 +175,56 @@ def test_an_indexer_without_changes_is_found(terminal: Visited) -> None:
     status, said = terminal.doctor()
     assert status == 1
     assert "WRONG indexer of pages: " in said
+
+
+def test_of_a_table_with_few_shards_nothing_is_said_and_no_metric_is_read(terminal: Visited) -> None:
+    terminal.shards.open, terminal.shards.rested = 20, 1_000.0
+    assert "shards write" not in terminal.doctor()[1]
+    assert terminal.shards.asked == ["streams"]
+
+
+def test_many_shards_whose_indexers_do_not_rest_are_as_they_should_be(terminal: Visited) -> None:
+    terminal.shards.open = 120
+    status, said = terminal.doctor()
+    line = "120 shards write to each partition of the index, and no indexer has rested in the last hour"
+    assert f"ok    indexer of pages: {line}" in said
+    assert status == 0
+    assert terminal.shards.asked == ["streams", "streams", "metrics"]
+
+
+@pytest.mark.parametrize(
+    ("window", "advice"),
+    [
+        (0, "Set `feed_window_seconds` to 11, a twentieth of the number of shards, or send the changes"),
+        (10, "Set `feed_window_seconds` to 11, a twentieth of the number of shards, or send the changes"),
+        (11, "Send the changes through Kinesis: docs/guide/index-care.md#many-shards."),
+    ],
+)
+def test_indexers_that_rest_are_found_with_the_window_that_their_shards_need(
+    terminal: Visited, window: int, advice: str
+) -> None:
+    terminal.shards.open, terminal.shards.rested = 201, 617_000.0
+    terminal.mappings.bring("streams", window=window)
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "WRONG indexer of pages: 201 shards write to each partition of the index too often" in said
+    assert "have rested for 1,234 s in the last hour, which Lambda charges for" in said
+    assert f"      {advice}" in said
+
+
+def test_whoever_may_not_read_the_metric_of_many_shards_is_told(terminal: Visited) -> None:
+    terminal.shards.open, terminal.shards.refused = 200, "AccessDenied"
+    status, said = terminal.doctor()
+    assert status == 1
+    assert "WRONG rests of the indexer: GetMetricData was denied: no" in said
+
+
+def test_changes_that_come_through_kinesis_are_of_no_tables_shards(terminal: Visited) -> None:
+    terminal.mappings.mappings.clear()
+    terminal.mappings.bring(arn="arn:aws:kinesis:eu-west-1:123456789012:stream/changes")
+    terminal.shards.open = 200
+    assert terminal.doctor()[0] == 0
+    assert terminal.shards.asked == []
 
 
 def test_reactions_that_parked_pause_or_are_blocked_are_found(terminal: Visited, failing: list[str]) -> None:

@@ -1,7 +1,7 @@
 """`epochal doctor`: whether a store and its reactions are as they should be. It changes nothing.
 
     table      exists, is active, and has the keys, indexes and stream of changes of its kind
-    indexer    brings the changes of each table into the feed, and has set no record aside
+    indexer    brings the changes of each table into the feed, has set no record aside, and does not rest
     reaction   is not blocked, paused or late, and has parked no stream
 
 A check that the credentials do not allow is a finding, too. Versions are not compared: nothing that is deployed names
@@ -26,6 +26,7 @@ from epochal.cli.inputs import Unsound
 from epochal.cli.target import TABLES, OpenedStore, describe_table, on_store
 from epochal.dynamo.table_kinds import specs
 from epochal.errors import EpochalError
+from epochal.hosting.crowded_partitions import crowds
 from epochal.hosting.group_summaries import GroupSummary, summaries_of
 from epochal.hosting.indexer_state import IndexerState, indexer_states
 from epochal.lazy_dataclasses import dataclass
@@ -74,7 +75,7 @@ def doctor(store: OpenedStore) -> None:
 
     The command only reads. The exit code is 1 if anything is wrong.
     """
-    checks = [*_tables(store), *_indexers(store), *_reactions(store)]
+    checks = [*_tables(store), *_indexers(store), *_crowds(store), *_reactions(store)]
     lines = (word for check in checks for line in check.lines for word in output.harmless(line))
     wrong = sum(bool(check.remedy) for check in checks)
     output.document({"checks": [check.view for check in checks], "wrong": wrong}, lines)
@@ -124,6 +125,15 @@ def _indexers(store: OpenedStore) -> Iterator[DoctorCheck]:
             text=f"{quantity(count, 'record')} set aside",
             remedy="`epochal index poison list` shows the causes; remove them, then `epochal index poison retry`.",
         )
+
+
+def _crowds(store: OpenedStore) -> Iterator[DoctorCheck]:
+    """Yield a check of the indexers of every source whose table has many shards: whether they rest."""
+    try:
+        for crowd in crowds(store.deployment, store.client):
+            yield DoctorCheck(subject=f"indexer of {crowd.source}", text=crowd.text, remedy=crowd.remedy)
+    except EpochalError as error:
+        yield _not_known("rests of the indexer", error)
 
 
 def _remedy_of(state: IndexerState) -> str:

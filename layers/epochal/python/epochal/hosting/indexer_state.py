@@ -71,6 +71,11 @@ class IndexerState:
         }
 
 
+def indexer_function(index_table: str) -> str:
+    """Return the name of the indexer's function in a deployment with this index table."""
+    return f"{index_table.removesuffix('-index')}-indexer"
+
+
 def indexer_states(
     deployment: Deployment,
     client: Callable[[], LambdaClient],
@@ -88,7 +93,7 @@ def indexer_states(
     series = series or driver.run(read_series(table))
     moment = from_unix_nanoseconds(now())
     failures = driver.run(indexer_failures(table, series, moment))
-    function = f"{table.removesuffix('-index')}-indexer"
+    function = indexer_function(table)
     mappings, unknown = _mappings(client, function)
     states: dict[str, IndexerState] = {}
     for declared in deployment.sources:

@@ -20,11 +20,13 @@ class MappingState:
         source: ARN of the stream that the changes come from.
         state: state of the mapping, in Lambda's words.
         result: how the last batch ended, in Lambda's words.
+        window: seconds for which Lambda gathers changes.
     """
 
     source: str
     state: str
     result: str
+    window: int
 
 
 def mappings_to(client: LambdaClient, function: str) -> list[MappingState]:
@@ -43,6 +45,7 @@ def mappings_to(client: LambdaClient, function: str) -> list[MappingState]:
                         source=mapping.get("EventSourceArn", ""),
                         state=mapping.get("State", ""),
                         result=mapping.get("LastProcessingResult", ""),
+                        window=mapping.get("MaximumBatchingWindowInSeconds", 0),
                     )
                     for mapping in page["EventSourceMappings"]
                 )
