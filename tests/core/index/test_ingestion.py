@@ -14,10 +14,10 @@ from epochal.index.entries import ITEM_OVERHEAD, MAX_ENTRY_BYTES, MAX_ITEMS_BYTE
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import (
     LEAST_SPREAD,
+    MARK_ROUNDS,
     MARKS_AT_ONCE,
     MARKS_TOGETHER,
     MOST_SPREAD,
-    TIMES,
     Indexing,
     Ingested,
     Partition,
@@ -446,7 +446,7 @@ def test_closing_waits_for_marks_that_one_entry_cannot_bring(monkeypatch: pytest
 def test_an_epoch_within_the_standard_limits_never_waits_for_marks() -> None:
     share = MAX_ENTRY_BYTES / STANDARD.bytes
     most_streams = STANDARD.streams + MAX_ITEMS_BYTES // ITEM_OVERHEAD
-    assert (share + 1 / TIMES) * most_streams + 1 <= MARKS_AT_ONCE
+    assert (share + 1 / MARK_ROUNDS) * most_streams + 1 <= MARKS_AT_ONCE
 
 
 def test_few_marks_are_written_once_in_an_epoch_whatever_its_entries() -> None:
@@ -462,14 +462,14 @@ def test_few_marks_are_written_once_in_an_epoch_whatever_its_entries() -> None:
 @pytest.mark.slow
 def test_marks_are_written_so_many_times_in_an_epoch_at_most() -> None:
     feeds, partition = Feeds(limits=EpochLimits(entries=100)), Partition(number=0)
-    ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(TIMES * MARKS_TOGETHER)])
+    ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(MARK_ROUNDS * MARKS_TOGETHER)])
     for index in range(99):
         ingest(feeds, partition, spans_of([f"A:{index}:a"]))
     marked = set[int]()
     for index in range(99, 199):
         ingest(feeds, partition, spans_of([f"A:{index}:a"]))
         marked.add(partition.state.active.marked)
-    assert TIMES <= len(marked) <= TIMES + 1
+    assert MARK_ROUNDS <= len(marked) <= MARK_ROUNDS + 1
 
 
 @pytest.mark.slow

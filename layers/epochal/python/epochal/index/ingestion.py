@@ -62,7 +62,7 @@ so within the standard limits nothing ever waits: only after an epoch that was l
 MARKS_TOGETHER: Final = 256
 """Streams at least whose marks are written at a time, before the last: a leaf is written for hundreds as for one."""
 
-TIMES: Final = 32
+MARK_ROUNDS: Final = 32
 """How often marks are written in an epoch at most: a leaf is written once in it, but for those where times meet."""
 
 FIRST_MARKED: Final = 2
@@ -158,7 +158,7 @@ class Partition:
         marked = self.state.active.marked
         target = ceil(len(self.forgotten) * min(1.0, fullness))
         if fullness < 1:
-            target -= target % max(MARKS_TOGETHER, ceil(len(self.forgotten) / TIMES))
+            target -= target % max(MARKS_TOGETHER, ceil(len(self.forgotten) / MARK_ROUNDS))
         return max(marked, min(target, marked + MARKS_AT_ONCE))
 
     def marks(self, due: int) -> list[tuple[str, int]]:
