@@ -11,7 +11,6 @@ import re
 from typing import Final
 
 from epochal.errors import InvalidInput, KeyAhead
-from epochal.layout.once import _OF_NO_CLOCK
 from epochal.layout.streams import (
     NEVER,
 )
@@ -21,6 +20,9 @@ _TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\
 
 _AHEAD: Final = 300 * PER_SECOND
 """How far a key's moment may be ahead of the clock. Later events of the stream are stamped after it, too."""
+
+_REFUSED_AHEAD: Final = 3_600 * PER_SECOND
+"""A moment further ahead is refused: waiting for the clock would not help."""
 
 
 def moment_of_key(key: str, now: Ticks) -> Ticks:
@@ -33,7 +35,7 @@ def moment_of_key(key: str, now: Ticks) -> Ticks:
     if (match := _TELLS.search(key)) is None:
         return NEVER
     moment = from_unix_nanoseconds(int(match[1] + match[2], 16) * 1_000_000)
-    if moment > now + _OF_NO_CLOCK:
+    if moment > now + _REFUSED_AHEAD:
         raise InvalidInput("idempotency_key", "is a UUIDv7 of more than an hour from now")
     if moment > now + _AHEAD:
         raise KeyAhead((moment - now) // PER_SECOND)

@@ -26,7 +26,7 @@ all layouts.
 
 from __future__ import annotations
 
-from typing import Final, Generic, Protocol
+from typing import Generic, Protocol
 
 from epochal.errors import InvalidInput
 from epochal.layout.giving_way import pause_after
@@ -42,7 +42,6 @@ from epochal.layout.key_records import (
 from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.streams import H, H_co, Known, accepts
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.moments import PER_SECOND
 from epochal.model.versions import (
     UNREAD,
     Appended,
@@ -320,7 +319,3 @@ def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -
     unchanged = head is not None and head.etag == seen.etag
     token = head.token() if head is not None and unchanged else Token(version=seen.first, etag=seen.etag)
     return Appended(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
-
-
-_OF_NO_CLOCK: Final = 3_600 * PER_SECOND
-"""What is further ahead than this was made by no clock that is merely wrong: waiting would not help."""
