@@ -1,4 +1,4 @@
-"""A deployment on AWS, and plans to requests that a carrier sends. Nothing is retried here.
+"""Opens deployments on AWS, and performs plans through a carrier. Nothing is retried here.
 
 The carrier of a deployment is a setting:
 

@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from epochal.store.driver import Driver
 
 LONGEST: Final = 3_600.0
-"""Seconds of a window at most."""
+"""Largest number of seconds of a window."""
 
 MOST_HELD: Final = 20_000
-"""Events held back at most, and"""
+"""Largest number of events held back. Beyond it the oldest are released early."""
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""bytes of their bodies as they are stored. Where a window has more, the oldest are released early."""
+"""Largest total of their stored bodies, in bytes. Beyond it the oldest are released early."""
 
 RECENT: Final = 20_000
 """Names of released events that are remembered, so that their effects need not wait for them."""
@@ -65,7 +65,7 @@ FIRST_ITEMS: Final = 4
 """Items of the index that the first request of a partition asks for; every further one asks for twice as many."""
 
 MOST_ITEMS: Final = 64
-"""So what was read and not taken yet is small, however many partitions there are."""
+"""Largest number of items of such a request: few items wait to be released, however many partitions there are."""
 
 NEVER: Final = Ticks(0)
 """Before all times."""

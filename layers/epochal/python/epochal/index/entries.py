@@ -44,7 +44,7 @@ MAX_ENTRY_BYTES: Final = 300 * 1024
 """An entry larger than this, as stored, is written as several: it must share an item with what is there already."""
 
 EntryPart = Span | Removal
-"""Of an entry."""
+"""A part of an entry: appended events, or a removal of events."""
 
 MAX_ITEMS_BYTES: Final = 1024 * 1024
 """An entry whose items are more than this is written as several too, however well it compresses: a page of the feed

@@ -56,17 +56,17 @@ from epochal.model.versions import Conflict
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000
-"""Streams considered for one entry at most; closing waits for the rest. An entry fills less than a sixth of an epoch,
-so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
+"""Largest number of streams considered for marks with one entry; closing waits for the rest. An entry fills less than
+a sixth of an epoch, so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
 
 MARKS_TOGETHER: Final = 256
-"""Streams at least whose marks are written at a time, before the last: a leaf is written for hundreds as for one."""
+"""Smallest number of streams in a round of marks, but for the last: a leaf is written for hundreds as for one."""
 
 MARK_ROUNDS: Final = 32
-"""How often marks are written in an epoch at most: a leaf is written once in it, but for those where times meet."""
+"""Largest number of rounds in which an epoch writes its marks; only leaves at round borders are written twice."""
 
 FIRST_MARKED: Final = 2
-"""Of epochs, the first with streams that neither it nor its predecessor may know."""
+"""Number of the first epoch that is not among the two oldest, so that streams may be older than its predecessor."""
 
 LOOKS: Final = 3
 """Looks at the active epoch before a write, while each finds more than its Tip holds."""
