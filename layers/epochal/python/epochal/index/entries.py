@@ -167,55 +167,55 @@ def with_own_metadata(
     return entry._replace(meta=encode(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()))
 
 
-def split_entry(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
+def split_entry(parts: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
     """Split parts into as many as one entry may hold, and the rest; a span is cut between events."""
-    first, rest = spans, list[EntryPart]()
+    first, rest = parts, list[EntryPart]()
     while _divisible(first) and _too_large(first):
         first, later = _halve(first)
         rest = later + rest
     return first, rest
 
 
-def _divisible(spans: list[EntryPart]) -> bool:
+def _divisible(parts: list[EntryPart]) -> bool:
     """Return whether parts can be divided further."""
-    return len(spans) > 1 or any(len(span.types) > 1 for span in spans)
+    return len(parts) > 1 or any(len(part.types) > 1 for part in parts)
 
 
-def _halve(spans: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
+def _halve(parts: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
     """Divide parts into two halves; a single span is cut between its events."""
-    if len(spans) > 1:
-        middle = len(spans) // 2
-        return spans[:middle], spans[middle:]
-    span = spans[0]
+    if len(parts) > 1:
+        middle = len(parts) // 2
+        return parts[:middle], parts[middle:]
+    span = parts[0]
     assert isinstance(span, Span)  # noqa: S101  # a removal is not divisible
     middle = len(span.types) // 2
     return [Span(span.stream, span.index, span.types[:middle])], [span.since(span.index + middle)]
 
 
-def _too_large(spans: list[EntryPart]) -> bool:
+def _too_large(parts: list[EntryPart]) -> bool:
     """Return whether parts take more bytes than an entry may have, stored or as items of the feed."""
     shown = sum(
-        (ITEM_OVERHEAD + name_bytes(span.stream)) * (len(span.types) or 2) + sum(map(name_bytes, span.types))
-        for span in spans
+        (ITEM_OVERHEAD + name_bytes(part.stream)) * (len(part.types) or 2) + sum(map(name_bytes, part.types))
+        for part in parts
     )
-    return shown > MAX_ITEMS_BYTES or (_might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES)
+    return shown > MAX_ITEMS_BYTES or (_might_exceed(parts) and _stored_bytes(parts) > MAX_ENTRY_BYTES)
 
 
-def _might_exceed(spans: list[EntryPart]) -> bool:
+def _might_exceed(parts: list[EntryPart]) -> bool:
     """Estimate without encoding whether parts may exceed the limit of an entry.
 
     It is a bound: a character takes at most 4 bytes, or 6 escaped, the frame of a span 40, a type's 3, and a removal's
     80.
     """
     return (
-        sum(80 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans)
+        sum(80 + 6 * len(part.stream) + sum(6 * len(kind) + 3 for kind in part.types) for part in parts)
         > MAX_ENTRY_BYTES
     )
 
 
-def _stored_bytes(spans: list[EntryPart]) -> int:
+def _stored_bytes(parts: list[EntryPart]) -> int:
     """Encode parts as an entry, and return its size in bytes."""
-    entry = with_own_metadata(write_entry(spans_in(spans), (), ""), 0, removals_in(spans))
+    entry = with_own_metadata(write_entry(spans_in(parts), (), ""), 0, removals_in(parts))
     return len(entry.data.data) + len(entry.meta.data)
 
 

@@ -96,9 +96,9 @@ class Epoch:
         self.size += size
         self.known = tip
 
-    def fullness(self, limits: EpochLimits, size: int, spans: Iterable[EntryPart]) -> float:
-        """Return how full the epoch would be after an entry with these spans: 1 is full."""
-        fresh = {span.stream for span in spans if span.stream not in self.next}
+    def fullness(self, limits: EpochLimits, size: int, parts: Iterable[EntryPart]) -> float:
+        """Return how full the epoch would be after an entry with these parts: 1 is full."""
+        fresh = {part.stream for part in parts if part.stream not in self.next}
         return max(
             (self.size + size) / limits.bytes,
             (self.version + 1) / limits.entries,
@@ -106,9 +106,9 @@ class Epoch:
         )
 
 
-def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
+def unknown_streams(changes: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
     """List the streams of a batch that neither epoch contains, so that their marks must be read."""
-    names = dict.fromkeys(name for change in spans for name in names_of(change))
+    names = dict.fromkeys(name for change in changes for name in names_of(change))
     return [
         stream
         for stream in names
@@ -121,7 +121,7 @@ def names_of(change: Change) -> tuple[str, ...]:
     return (change.stream, removal_name(change.stream)) if isinstance(change, Removal) else (change.stream,)
 
 
-def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[EntryPart | Gap]:
+def decide(changes: Iterable[Change], next_of: Callable[[str], int]) -> list[EntryPart | Gap]:
     """Decide which changes of a batch are new to the index, in order, and the gaps before them.
 
     Pure, so that it can be repeated. A stream that is read to its end brings what later records of the batch say: these
@@ -131,31 +131,31 @@ def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Entry
     new_marks: dict[str, int] = {}
     read_to_end: set[str] = set()
     steps: list[EntryPart | Gap] = []
-    for span in spans:
-        next_index = reached[span.stream] if span.stream in reached else next_of(span.stream)
-        if isinstance(span, Removal):
-            mark = new_marks.get(span.stream) or next_of(removal_name(span.stream))
-            if span.mark <= mark:
+    for change in changes:
+        next_index = reached[change.stream] if change.stream in reached else next_of(change.stream)
+        if isinstance(change, Removal):
+            mark = new_marks.get(change.stream) or next_of(removal_name(change.stream))
+            if change.mark <= mark:
                 continue
-            at = max(span.next, span.end)
-            if at > next_index and span.stream not in read_to_end:
+            at = max(change.next, change.end)
+            if at > next_index and change.stream not in read_to_end:
                 # What is gone cannot be read any more, and what is not comes before it.
-                steps.append(Gap(stream=span.stream, index=next_index, end=at))
-                reached[span.stream] = at
+                steps.append(Gap(stream=change.stream, index=next_index, end=at))
+                reached[change.stream] = at
             at = max(at, next_index)
-            steps.append(span._replace(first=end_of_mark(mark), next=at))
-            new_marks[span.stream] = span.mark
+            steps.append(change._replace(first=end_of_mark(mark), next=at))
+            new_marks[change.stream] = change.mark
             continue
-        if span.stream in read_to_end:
+        if change.stream in read_to_end:
             continue
-        if isinstance(span, Touched):
-            steps.append(Gap(stream=span.stream, index=next_index, end=None))
-            read_to_end.add(span.stream)
+        if isinstance(change, Touched):
+            steps.append(Gap(stream=change.stream, index=next_index, end=None))
+            read_to_end.add(change.stream)
             continue
-        if span.next <= next_index:
+        if change.next <= next_index:
             continue
-        if span.index > next_index:
-            steps.append(Gap(stream=span.stream, index=next_index, end=span.index))
-        steps.append(span.since(next_index))
-        reached[span.stream] = span.next
+        if change.index > next_index:
+            steps.append(Gap(stream=change.stream, index=next_index, end=change.index))
+        steps.append(change.since(next_index))
+        reached[change.stream] = change.next
     return steps

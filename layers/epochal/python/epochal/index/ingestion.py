@@ -57,7 +57,7 @@ from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000
 """Largest number of streams considered for marks with one entry; closing waits for the rest. An entry fills less than
-a sixth of an epoch, so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
+a sixth of an epoch, so within the standard limits nothing ever waits, only after a larger epoch."""
 
 MARKS_TOGETHER: Final = 256
 """Smallest number of streams in a round of marks, but for the last: a leaf is written for hundreds as for one."""
@@ -203,14 +203,14 @@ class _NewParts:
     """The part of a batch that the index lacks.
 
     Attributes:
-        spans: new spans and removals, in order.
+        parts: new spans and removals, in order.
         healed: number of events that were read from the store.
         pruned: number of events that are gone.
         unhealed: streams that could not be read.
         whole: whether it is all of the batch, not only as much as may be healed at once.
     """
 
-    spans: list[EntryPart]
+    parts: list[EntryPart]
     healed: int
     pruned: int
     unhealed: dict[str, Unhealed]
@@ -248,10 +248,10 @@ class Indexing:
         least_healed = least_pruned = 0
         while True:
             new = yield from self._resolve(partition, changes, times)
-            rest = yield from self._write_all(partition, new.spans)
-            written = _events_in(new.spans) - _events_in(rest)
+            rest = yield from self._write_all(partition, new.parts)
+            written = _events_in(new.parts) - _events_in(rest)
             events += written
-            removals += len(removals_in(new.spans)) - len(removals_in(rest))
+            removals += len(removals_in(new.parts)) - len(removals_in(rest))
             complete = not rest
             if written or complete:
                 # Deciding again finds what is left of the gaps of before: they are not counted twice. Those of a
@@ -349,19 +349,19 @@ class Indexing:
                 break
         spans = merge_spans(sort_by_time(new_spans, healed_at, times()) if healed_at else new_spans)
         parts = merge_removals(spans, removals.values())
-        return _NewParts(spans=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
+        return _NewParts(parts=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
 
-    def _write_all(self, partition: Partition, spans: list[EntryPart]) -> Steps[list[EntryPart]]:
+    def _write_all(self, partition: Partition, parts: list[EntryPart]) -> Steps[list[EntryPart]]:
         """Append entries while the epochs are those on which the parts were decided; return the rest."""
         decided_on = partition.state
-        while spans:
-            first, rest = split_entry(spans)
+        while parts:
+            first, rest = split_entry(parts)
             if not (yield from self._write(partition, decided_on, first)):
                 break
-            spans = rest
+            parts = rest
             if partition.state is not decided_on:
                 break
-        return spans
+        return parts
 
     def _write(self, partition: Partition, loaded: LoadedEpochs, parts: list[EntryPart]) -> Steps[bool]:
         """Append one entry, and `Closed` if that fills the epoch; return False if others wrote first.
