@@ -17,8 +17,7 @@ from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.deciders.on_streams import Decider
 from epochal.errors import Contended, CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Event
-from epochal.plan.ops import Op, Transact
-from epochal.store.driver import QUICKEST
+from epochal.plan.ops import QUICKEST, Op, Transact
 from tests.contrib.event_store_adapter.world import ALICE, World, numbers
 
 

@@ -10,7 +10,7 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection, projection
 from epochal.errors import Contended, InvalidInput
 from epochal.model.events import Event
-from epochal.store.driver import QUICKEST
+from epochal.plan.ops import QUICKEST
 from tests.contrib.sekiban.world import World, event
 
 

@@ -13,10 +13,10 @@ from epochal.deployment import Deployment
 from epochal.layout.giving_way import ROUND_TRIPS, pause_after
 from epochal.model.versions import Appended
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Done, Op, Pause, Put, Reply, Steps, Transact, Update
+from epochal.plan.ops import QUICKEST, SLOWEST, Done, Op, Pause, Put, Reply, Steps, Transact, Update
 from epochal.plan.values import number, text
 from epochal.store.backing_off import back_off
-from epochal.store.driver import QUICKEST, SLOWEST, Driver, Meter
+from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables

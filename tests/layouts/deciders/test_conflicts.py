@@ -24,8 +24,7 @@ from epochal.errors import (
 )
 from epochal.model.events import Unfold
 from epochal.pages.layout import Pages
-from epochal.plan.ops import Op, Put, Update
-from epochal.store.driver import QUICKEST
+from epochal.plan.ops import QUICKEST, Op, Put, Update
 from tests.layouts.deciders.tally import (
     CODEC,
     STRATEGIES,

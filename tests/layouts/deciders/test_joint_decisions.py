@@ -18,8 +18,7 @@ from epochal.model.events import Event
 from epochal.model.versions import Appended, Capacity, Conflict, Outcome, StreamAppend, Token
 from epochal.pages import writes
 from epochal.pages.layout import Pages
-from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
-from epochal.store.driver import QUICKEST
+from epochal.plan.ops import QUICKEST, Check, Op, Query, Transact, TransactGet
 from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import MemoryBodies, memory_streams
 from tests.layouts.deciders.tally import (

@@ -19,8 +19,8 @@ from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.errors import Contended
 from epochal.model.events import Event
-from epochal.plan.ops import Op, Put, Reply, Transact, Update
-from epochal.store.driver import QUICKEST, Driver
+from epochal.plan.ops import QUICKEST, Op, Put, Reply, Transact, Update
+from epochal.store.driver import Driver
 from epochal.testing.stores import memory_deployment
 
 Answers: TypeAlias = Callable[[int], tuple[str, Sequence[int]]]

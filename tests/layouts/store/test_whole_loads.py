@@ -23,7 +23,8 @@ from epochal.model.versions import (
     Token,
 )
 from epochal.pages.items import STREAMS
-from epochal.store.driver import QUICKEST, Driver, Meter
+from epochal.plan.ops import QUICKEST
+from epochal.store.driver import Driver, Meter
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

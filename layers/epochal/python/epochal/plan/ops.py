@@ -12,7 +12,7 @@ Failures of the store itself are not replies: interpreters raise them (`failures
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.conditions import Condition
@@ -235,6 +235,12 @@ class Several:
     """
 
     ops: tuple[Op, ...]
+
+
+QUICKEST: Final = 0.005
+SLOWEST: Final = 0.04
+"""Bounds of the seconds that a request counts for in the length of a pause. A request that took longer was retried or
+throttled, which tells nothing about other writers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

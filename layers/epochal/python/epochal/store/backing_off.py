@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.layout import giving_way
-from epochal.store.driver import QUICKEST, SLOWEST, Driver
+from epochal.plan.ops import QUICKEST, SLOWEST
+from epochal.store.driver import Driver
 
 LONGEST_PAUSE: Final = max(giving_way.ROUND_TRIPS) * SLOWEST
 """Seconds of the longest pause."""

@@ -159,12 +159,6 @@ PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
 request waits for."""
 
 
-QUICKEST: Final = 0.005
-SLOWEST: Final = 0.04
-"""Bounds of the seconds that a request counts for in the length of a pause. A request that took longer was retried or
-throttled, which tells nothing about other writers."""
-
-
 class Meter:
     """Counts the requests to DynamoDB and the capacity units that they consume; safe under threads.
 
@@ -396,7 +390,7 @@ class Driver:
             limit: clock reading at which to give up.
         """
         times = pause.least + (pause.most - pause.least) * self.luck()
-        seconds = times * min(max(took, QUICKEST), SLOWEST)
+        seconds = times * min(max(took, ops.QUICKEST), ops.SLOWEST)
         self.sleep(min(seconds, max(0.0, limit - self.clock())))
 
     def _check_deadline(self, unknown: _UnknownWrites) -> None:
