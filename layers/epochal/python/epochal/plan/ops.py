@@ -254,6 +254,15 @@ class Pause:
     least: float
     most: float
 
+    def seconds(self, took: float, luck: float) -> float:
+        """Return the length of the pause.
+
+        Args:
+            took: seconds that the request before took.
+            luck: random number from 0 to 1, which spreads writers out.
+        """
+        return (self.least + (self.most - self.least) * luck) * min(max(took, QUICKEST), SLOWEST)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.layout import giving_way
-from epochal.plan.ops import QUICKEST, SLOWEST
+from epochal.plan.ops import SLOWEST
 from epochal.store.driver import Driver
 
 LONGEST_PAUSE: Final = max(giving_way.ROUND_TRIPS) * SLOWEST
@@ -41,6 +41,4 @@ def pause_after(refused: int, took: float, luck: float) -> float:
         luck: random number from 0 to 1, which spreads writers out.
     """
     pause = giving_way.pause_after(refused)
-    if pause is None:
-        return 0.0
-    return (pause.least + (pause.most - pause.least) * luck) * min(max(took, QUICKEST), SLOWEST)
+    return 0.0 if pause is None else pause.seconds(took, luck)

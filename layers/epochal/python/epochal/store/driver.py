@@ -389,9 +389,7 @@ class Driver:
             took: seconds that the request before it took.
             limit: clock reading at which to give up.
         """
-        times = pause.least + (pause.most - pause.least) * self.luck()
-        seconds = times * min(max(took, ops.QUICKEST), ops.SLOWEST)
-        self.sleep(min(seconds, max(0.0, limit - self.clock())))
+        self.sleep(min(pause.seconds(took, self.luck()), max(0.0, limit - self.clock())))
 
     def _check_deadline(self, unknown: _UnknownWrites) -> None:
         """Raise `Unavailable` if the deadline has passed.
