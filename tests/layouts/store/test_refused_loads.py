@@ -16,7 +16,7 @@ from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, StreamAppend
 from epochal.store.answers import REFUSALS
-from epochal.store.backing_off import LONGEST_PAUSE, pause_after
+from epochal.store.backing_off import LONGEST_PAUSE, pause_seconds
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import StreamState
 from epochal.store.refusals import MOST
@@ -93,7 +93,7 @@ def refused(streams: Streams, times: int) -> None:
 def test_who_is_refused_again_and_again_waits_each_time(streams: Streams, time: Time) -> None:
     refused(streams, 5)
     loaded(streams)
-    assert time.pauses == [pause_after(number, 0.0, 1.0) for number in (2, 3, 4, 5)]
+    assert time.pauses == [pause_seconds(number, 0.0, 1.0) for number in (2, 3, 4, 5)]
 
 
 def test_who_expects_a_version_instead_of_a_token_waits_likewise(streams: Streams, time: Time) -> None:
@@ -103,9 +103,9 @@ def test_who_expects_a_version_instead_of_a_token_waits_likewise(streams: Stream
         expected = NO_STREAM if state is None else AtVersion(state.version)
         with pytest.raises(ConflictError):
             streams.append(S, [EVENT], expected=expected)
-    assert time.pauses == [pause_after(number, 0.0, 1.0) for number in (2, 3)]
+    assert time.pauses == [pause_seconds(number, 0.0, 1.0) for number in (2, 3)]
     loaded(streams)
-    assert time.pauses == [pause_after(number, 0.0, 1.0) for number in (2, 3, 4)]
+    assert time.pauses == [pause_seconds(number, 0.0, 1.0) for number in (2, 3, 4)]
 
 
 def test_a_wait_leaves_half_of_the_time_that_is_left_for_the_load(streams: Streams, time: Time) -> None:
@@ -167,9 +167,9 @@ def test_time_that_has_passed_counts_and_old_refusals_do_not(time: Time) -> None
     streams = opened(time)
     refused(streams, 4)
     time.pauses.clear()
-    time.now += pause_after(4, 0.0, 1.0) / 4
+    time.now += pause_seconds(4, 0.0, 1.0) / 4
     loaded(streams)
-    assert time.pauses == [pytest.approx(pause_after(4, 0.0, 1.0) * 3 / 4)]
+    assert time.pauses == [pytest.approx(pause_seconds(4, 0.0, 1.0) * 3 / 4)]
 
     refused(streams, 4)
     time.pauses.clear()
@@ -191,7 +191,7 @@ def test_no_pause_is_longer_than_the_refusals_are_remembered(time: Time) -> None
 
 
 def test_after_requests_however_slow_no_pause_is_longer_either() -> None:
-    assert max(pause_after(number, 60.0, 1.0) for number in range(1, 10)) == LONGEST_PAUSE
+    assert max(pause_seconds(number, 60.0, 1.0) for number in range(1, 10)) == LONGEST_PAUSE
 
 
 def test_an_earlier_state_is_loaded_at_once(time: Time) -> None:

@@ -25,14 +25,14 @@ def back_off(driver: Driver, refused: int, since: float) -> bool:
     Returns:
         Whether the head that came back with the refusal can be used; after a pause the stream must be read again.
     """
-    seconds = pause_after(refused, driver.clock() - since, driver.luck())
+    seconds = pause_seconds(refused, driver.clock() - since, driver.luck())
     if not seconds:
         return True
     driver.rest(seconds)
     return False
 
 
-def pause_after(refused: int, took: float, luck: float) -> float:
+def pause_seconds(refused: int, took: float, luck: float) -> float:
     """Return the seconds to wait after `refused` refusals in a row; 0 after the first one.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Final
 from epochal.layout.outcomes import RefusedAppend
 from epochal.model.versions import Appended, Conflict, Outcome
 from epochal.store.answers import REFUSALS, Refusals, StreamPlace
-from epochal.store.backing_off import LONGEST_PAUSE, pause_after
+from epochal.store.backing_off import LONGEST_PAUSE, pause_seconds
 from epochal.store.driver import Driver
 
 MOST: Final = 16
@@ -51,7 +51,7 @@ def give_way(driver: Driver, table: str, stream: str) -> int:
         return 0
     if not refusals.waited:
         _replace(place, (refusals._replace(waited=True),))
-        pause = pause_after(refusals.times, refusals.refused - refusals.since, driver.luck())
+        pause = pause_seconds(refusals.times, refusals.refused - refusals.since, driver.luck())
         driver.rest(pause - (driver.clock() - refusals.refused))
     return refusals.times
 
