@@ -21,7 +21,15 @@ from epochal.codec.bodies import EMPTY, Encoded
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended, Conflict, ExpectedVersion, Outcome, Token, Undetermined, meets
+from epochal.model.versions import (
+    Appended,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Token,
+    Undetermined,
+    state_meets,
+)
 from epochal.plan.ops import Steps, TransactionWrite
 
 IDENTIFIED: Final = b"\x01\x00\x00"
@@ -497,9 +505,6 @@ AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 
 def accepts(expected: ExpectedVersion, head: Head | None) -> bool:
     """Return whether a stream with this head meets an expected version; a deleted stream meets none."""
-    if head is not None and head.deleted:
-        return False
-    if isinstance(expected, Token):
-        version, etag = (0, None) if head is None else (head.version, head.etag)
-        return version == expected.version and (expected.etag is None or etag == expected.etag)
-    return meets(expected, None if head is None else head.version)
+    if head is None:
+        return state_meets(expected, None, None)
+    return not head.deleted and state_meets(expected, head.version, head.etag)

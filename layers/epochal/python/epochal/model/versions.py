@@ -186,6 +186,13 @@ def meets(expected: Expected | AtVersion, version: int | None) -> bool:
             return (version or 0) == required
 
 
+def state_meets(expected: ExpectedVersion, version: int | None, etag: str | None) -> bool:
+    """Return whether a stream at `version` with this etag (None: no stream) meets a writer's expectation."""
+    if isinstance(expected, Token):
+        return (version or 0) == expected.version and expected.etag in (None, etag)
+    return meets(expected, version)
+
+
 class Unread(Enum):
     """Marks a stream whose head has not been read."""
 

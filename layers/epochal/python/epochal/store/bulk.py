@@ -55,7 +55,7 @@ from epochal.model.versions import (
     Token,
     check_expected,
     expected_head,
-    meets,
+    state_meets,
     version_of,
 )
 from epochal.plan.ops import Several, Steps
@@ -426,10 +426,7 @@ def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, move
     """
     if not moved and not isinstance(known, Token):
         return accepts(expected, known)
-    if isinstance(expected, Token):
-        same = isinstance(known, Token) and not moved and expected.etag == known.etag
-        return expected.version == version and (expected.etag is None or same)
-    return meets(expected, version)
+    return state_meets(expected, version, known.etag if isinstance(known, Token) and not moved else None)
 
 
 def _run_in_parallel(steps: Sequence[Steps[T]]) -> Steps[list[T]]:

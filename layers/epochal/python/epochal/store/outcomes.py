@@ -33,7 +33,7 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
     Undetermined,
-    meets,
+    state_meets,
 )
 
 MAX_NAMED_EVENTS: Final = 3
@@ -77,14 +77,9 @@ def append_error(stream: str, outcome: Conflict | Undetermined, expected: Expect
 
 def check_state(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
     """Raise `ConflictError` unless a loaded token is as expected; a token of None means no stream."""
-    if isinstance(expected, Token):
-        version, etag = (0, None) if token is None else (token.version, token.etag)
-        holds = version == expected.version and expected.etag in (None, etag)
-    else:
-        holds = meets(expected, None if token is None else token.version)
-    if not holds:
-        conflict = Conflict(version=0 if token is None else token.version, token=token)
-        raise append_error(stream, conflict, expected)
+    version, etag = (None, None) if token is None else (token.version, token.etag)
+    if not state_meets(expected, version, etag):
+        raise append_error(stream, Conflict(version=version or 0, token=token), expected)
 
 
 def append_all_error(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
