@@ -7,9 +7,10 @@ unfolds, and gives a token that makes the next append on it one request. Layouts
     read        the head first; then all events in order, each once; what is pruned is passed over, and shown
     prune       what is below the low-water mark is gone for readers at once, its items a part at a time, where a layout
                 can prune: what it may leave out are protocols of their own, as is what it can besides
-    etags       fresh ones, 32 hex digits, come from the caller, as the time does: a layout makes neither
+    etags       each write leaves a new one of 32 hex digits: a layout derives it from the write, or takes `Batch.etag`
 
-All but `room` and `stand` are plans (DESIGN §3).
+Randomness and time come from the caller. All methods but `room`, `stand`, `moment_of_key` and `is_new` are plans
+(DESIGN §3).
 """
 
 from __future__ import annotations
