@@ -40,7 +40,8 @@ from epochal.dynamo.wire.environment import Service
 from epochal.dynamo.wire.signatures import FixedKeys
 from epochal.http.gateway import serve
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM, Appended
+from epochal.model.expected_version import NO_STREAM
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter

@@ -17,8 +17,10 @@ from bench.corpus import body
 from bench.report import Report
 from bench.services import ALARM, ALARMS, DASHBOARD
 from epochal.model.events import Event
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, StreamAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

@@ -28,8 +28,10 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.index.calf_costs import Growth
 from epochal.index.tip import Tip
 from epochal.index.wire_batch import WireBatch, batch_of
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
-from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Token
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import Token
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update
 from epochal.plan.values import Units
 from epochal.store.encoding import BodyCodec, store_events, store_unfolds

@@ -42,7 +42,8 @@ from epochal.deciders.projections import projection
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import TURN, Driver, Meter
 from epochal.store.streams import Streams

@@ -17,7 +17,7 @@ from epochal.feed.indexer import Indexer
 from epochal.index.ingestion import Indexing, Partition
 from epochal.layout.changes import Span
 from epochal.layout.tables import INDEX
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

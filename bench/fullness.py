@@ -20,7 +20,7 @@ from typing import Literal
 from bench.report import Report, progress
 from epochal.codec.bodies import DIRECT
 from epochal.model.moments import Ticks, parse_time
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.pages.frames import Frame, stamp_of
 from epochal.pages.fullness import KEPT_MONTHS, fits, is_full
 from epochal.pages.items import Page, write_page

@@ -30,7 +30,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import ALLOW_LAG
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.plan.values import Item, number, text

@@ -30,8 +30,8 @@ from epochal.codec.bodies import DIRECT, Encoded, decode, encode
 from epochal.index.tip import read_event, write_event
 from epochal.layout.streams import EncodedEvent
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
 from epochal.model.moments import format_ticks, parse_time
-from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
 from epochal.pages.frames import Frame, pack_events, read_frame, stamp_of
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages

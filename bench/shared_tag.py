@@ -26,8 +26,8 @@ from bench.report import Report
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import projection
 from epochal.model.events import Event
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 

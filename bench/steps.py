@@ -16,7 +16,7 @@ from epochal.contrib.processes import Append, Done, Output, Process, process, pr
 from epochal.deciders.codecs import json_codec
 from epochal.feed.events import FeedEvent
 from epochal.layout.registry import source_of
-from epochal.model.versions import NOTHING, Capacity
+from epochal.model.capacity import NOTHING, Capacity
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor

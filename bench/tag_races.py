@@ -24,7 +24,7 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.model.events import Event
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Op, Put, Reply, Transact
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

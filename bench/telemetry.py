@@ -14,7 +14,7 @@ from typing import Final
 from bench.corpus import Kind, body
 from bench.report import Report
 from epochal.model.events import Event
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Op, Reply

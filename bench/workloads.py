@@ -34,7 +34,7 @@ from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Load
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.errors import ConflictError
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.plan.values import Units, item_size

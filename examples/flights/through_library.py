@@ -15,8 +15,10 @@ from epochal.feed.reader import FeedReader, reader_of
 from epochal.feed.stream_history import StreamHistory
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.events import Unfold
-from epochal.model.versions import NO_STREAM, Appended, Undetermined, parse_token
-from epochal.model.versions import Conflict as StreamConflict
+from epochal.model.expected_version import NO_STREAM
+from epochal.model.outcomes import Appended, Undetermined
+from epochal.model.outcomes import Conflict as StreamConflict
+from epochal.model.tokens import parse_token
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of

@@ -33,8 +33,10 @@ from epochal.errors import (
 )
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.events import Recorded
+from epochal.model.expected_version import ANY, AtVersion, Expected, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
-from epochal.model.versions import ANY, Appended, AtVersion, Conflict, Expected, ExpectedVersion, parse_token
+from epochal.model.tokens import parse_token
 from epochal.store.bulk import BulkAppend
 from epochal.store.driver import Patience
 

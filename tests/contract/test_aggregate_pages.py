@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
 from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
-from epochal.model.versions import ANY, NO_STREAM
+from epochal.model.expected_version import ANY, NO_STREAM
 from epochal.plan.ops import Execute, Scan
 from epochal.plan.values import item_size
 from epochal.store.driver import Driver, Meter

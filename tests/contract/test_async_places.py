@@ -40,7 +40,7 @@ from epochal.contrib.subjects.items import SUBJECT_KEYS
 from epochal.contrib.subjects.sealing import Shredded
 from epochal.contrib.subjects.testing import MemoryWrapping
 from epochal.layout.tables import READ_MODELS
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages.items import STREAMS
 from epochal.reactions.group_member import Member
 from epochal.reactions.reactor import Reactor

@@ -9,7 +9,7 @@ from epochal.contrib.transfer.copying.sources import StreamSource
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import AtVersion
+from epochal.model.expected_version import AtVersion
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

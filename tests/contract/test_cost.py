@@ -14,7 +14,8 @@ import pytest
 
 from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

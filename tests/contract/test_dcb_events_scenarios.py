@@ -24,8 +24,8 @@ from threading import Event as Flag
 import pytest
 
 from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import Appended, Conflict
 from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import Opens, every_event
 

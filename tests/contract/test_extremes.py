@@ -16,7 +16,8 @@ import pytest
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.tables import store_tables
 from epochal.model.position_text import MAX_COUNT, write_position
-from epochal.model.versions import MAX_VERSION, Position, Reached
+from epochal.model.positions import Position, Reached
+from epochal.model.tokens import MAX_VERSION
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from tests.doors.test_forgery import place
 from tests.support.api import Api

@@ -8,7 +8,8 @@ from dataclasses import replace
 from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, Token
+from epochal.model.expected_version import NO_STREAM
+from epochal.model.tokens import Token
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import Place

@@ -21,7 +21,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.layout.registry import partition_of
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Put
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams

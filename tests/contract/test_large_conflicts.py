@@ -35,8 +35,8 @@ from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
+from epochal.model.outcomes import Conflict
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import Conflict
 from epochal.plan.ops import Execute, Op, Oversized, Reply
 from epochal.store.tagged import TaggedEvents
 from tests.support.api import Answer, Api

@@ -11,7 +11,8 @@ from epochal import NO_STREAM, ConflictError, Event, StreamAppend
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.model.versions import Capacity, Conflict
+from epochal.model.capacity import Capacity
+from epochal.model.outcomes import Conflict
 from epochal.pages.layout import Pages
 from epochal.plan.conditions import Absent, Present
 from epochal.plan.failures import Lost

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from epochal import NO_STREAM, Event, Query, QueryItem
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -16,7 +16,8 @@ from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.stream_decisions import Transacted
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
-from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -11,7 +11,7 @@ from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.layout.outcomes import refusing_head
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

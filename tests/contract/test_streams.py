@@ -9,16 +9,9 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    Conflict,
-    Token,
-    parse_token,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import Token, parse_token
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams

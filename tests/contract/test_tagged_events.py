@@ -9,9 +9,9 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
 from epochal.model.tags import Query
-from epochal.model.versions import Appended, Conflict
 from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 

@@ -8,8 +8,8 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import TooLarge
 from epochal.model.events import Event
+from epochal.model.outcomes import Appended
 from epochal.model.tags import Query
-from epochal.model.versions import Appended
 from tests.contract.tagged import OpensDcb, asks, event
 
 

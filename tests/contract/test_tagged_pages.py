@@ -11,9 +11,10 @@ from epochal.contrib.sekiban import reading
 from epochal.errors import InvalidInput
 from epochal.layout import query_reads
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Conflict
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import Rest, Takes, parse_rest
 from epochal.model.tags import Query
-from epochal.model.versions import Conflict, Position, Reached
 from epochal.pages.tags import reading as pages_paging
 from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import asks, event, opens

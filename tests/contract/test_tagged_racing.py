@@ -11,8 +11,8 @@ import pytest
 from epochal.deciders.on_queries import Decided, Decisions
 from epochal.deciders.projections import projection
 from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.tags import Query
-from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event, every_event, of_tag

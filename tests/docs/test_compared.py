@@ -13,7 +13,8 @@ import pytest
 from bench import plots
 from bench.bill import DEPLOYED
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended
 from epochal.plan.values import Units
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams

@@ -17,7 +17,7 @@ import pytest
 from epochal.contrib.sekiban.items import TAGS
 from epochal.http.bodies import LINK_SECONDS
 from epochal.model.position_text import MAX_COUNT, read_position, write_position
-from epochal.model.versions import Position, Reached
+from epochal.model.positions import Position, Reached
 from tests.support.api import Answer, Api
 from tests.support.examples import seeds
 

@@ -24,8 +24,9 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.outcomes import AggregateAppended
 from epochal.errors import Unavailable
 from epochal.model.events import Event
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, ExpectedVersion
 from epochal.store.bulk import Bulk, BulkAppend
 from tests.faults.site import AGGREGATES, PAGED, STREAMS, TAGS, Site
 

@@ -36,7 +36,7 @@ from epochal.dynamo.protocol.requests import request_of
 from epochal.feed.stream_records import Record
 from epochal.layout.registry import layout_named
 from epochal.layout.tables import READ_MODELS, archives, store_tables
-from epochal.model.versions import Position
+from epochal.model.positions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.definition import Delivery, reaction
 from epochal.reactions.group_member import Member

@@ -13,7 +13,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.contrib.transfer.copying.stream_copy import StreamCopier
-from epochal.model.versions import NO_STREAM
+from epochal.model.expected_version import NO_STREAM
 from epochal.testing.stores import memory_streams
 from tests.interop.adapter import Adapter, OptimisticLock
 

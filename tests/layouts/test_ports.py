@@ -12,8 +12,8 @@ from epochal.contrib.sekiban.store import dcb_of
 from epochal.index.checkpoints import TIP
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks
+from epochal.model.positions import Reached
 from epochal.model.tags import EVERYTHING, make_place
-from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver

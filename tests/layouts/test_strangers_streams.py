@@ -29,7 +29,10 @@ from epochal.layout.port import Permission, Port
 from epochal.layout.source import End, Source
 from epochal.layout.streams import Batch, EncodedEvent, EncodedUnfold, Known, ReadPart
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend, Token, meets
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion, meets
+from epochal.model.outcomes import Appended, Outcome
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Get, Put, Steps

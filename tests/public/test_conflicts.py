@@ -21,8 +21,10 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, EpochalError, OutcomeUndetermined, StreamDeleted
 from epochal.errors import WrongExpectedVersion as Wrong
 from epochal.model.events import Event
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, Appended, AtVersion, Conflict, Token
+from epochal.model.tokens import Token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.reading import Pruned

@@ -14,8 +14,8 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import EpochalError
 from epochal.model.events import Event
+from epochal.model.expected_version import NO_STREAM
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import NO_STREAM
 
 
 def sent(error: EpochalError) -> EpochalError:

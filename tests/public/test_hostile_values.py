@@ -29,8 +29,9 @@ from epochal.layout.tables import READ_MODELS
 from epochal.model.events import Event
 from epochal.model.moments import parse_time
 from epochal.model.position_text import read_position
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tags import Query, QueryItem, parse_place
-from epochal.model.versions import StreamAppend, parse_token
+from epochal.model.tokens import parse_token
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter

@@ -32,8 +32,9 @@ from epochal.feed.reader import FeedReader
 from epochal.http.tag_pages import TagPages
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import AtVersion
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import AtVersion, Token
+from epochal.model.tokens import Token
 from epochal.store.tagged_importer import ImportedEvent
 from epochal.testing.feeds import MemoryStore
 from tests.support.examples import examples

@@ -17,7 +17,7 @@ from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, Aggr
 from epochal.contrib.event_store_adapter.retention import Retention
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
 from epochal.plan.ops import Execute, Op, Query, Reply
 from epochal.plan.values import Item
 from tests.layouts.stores import JOURNAL as SITE

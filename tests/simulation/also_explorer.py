@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from epochal.errors import Unavailable
-from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Undetermined
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.pages.items import STREAMS
 from epochal.plan.ops import Found, Get, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec

@@ -16,8 +16,8 @@ from epochal.layout import queries
 from epochal.layout.queries import AppendCondition, fence
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, format_ticks
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.tags import Query, make_place
-from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Op, Several, Steps, Transact
 from epochal.plan.ops import Query as Pages
 from tests.simulation.dcb_history import check_tables

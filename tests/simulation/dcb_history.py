@@ -14,8 +14,9 @@ from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.transaction import tags_of
 from epochal.layout.queries import fence_after
 from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import Position
 from epochal.model.tags import Query
-from epochal.model.versions import Appended, Conflict, Position
 from tests.simulation.dcb_world import World, tag_of
 
 Ids = frozenset[str]

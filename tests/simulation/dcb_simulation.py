@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.events import Event, Recorded
+from epochal.model.positions import Position
 from epochal.model.tag_answers import Down, Rest, Seen, parse_down
 from epochal.model.tags import Query, QueryItem, type_tag
-from epochal.model.versions import Position
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.tagged import TaggedStore

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import Token
 from tests.simulation.stream_items import HeadSeen, same
 
 AsGood = Callable[[Token, Token], bool]

@@ -28,7 +28,9 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.layout.changes import Change
 from epochal.layout.source import Source
 from epochal.model.events import Event
-from epochal.model.versions import ANY, Appended, Token
+from epochal.model.expected_version import ANY
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import Token
 from epochal.pages import writes
 from epochal.pages.port import pages_source
 from epochal.store.driver import Driver, Meter

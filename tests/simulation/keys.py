@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from epochal.errors import InvalidInput
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from tests.simulation.expectations import check_followed
 from tests.simulation.world import World
 

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import AppendCondition, fence
 from epochal.model.events import Event
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
 from epochal.model.moments import Ticks
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.positions import Position
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position, Undetermined
 from epochal.pages.items import Page
 from epochal.pages.tags.append import append as append_tagged
 from epochal.pages.tags.batch import TaggedBatch

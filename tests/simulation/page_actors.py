@@ -24,18 +24,10 @@ from epochal.layout.streams import (
     EncodedUnfold,
     PruneProgress,
 )
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from epochal.model.moments import Ticks, format_ticks
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    parse_token,
-)
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.tokens import Token, parse_token
 from epochal.pages import writes
 from epochal.pages.appending import append
 from epochal.pages.batch import Packed, joined, packed

@@ -10,7 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from epochal.layout.streams import PruneProgress, accepts
-from epochal.model.versions import Appended, Conflict, ExpectedVersion, Token, Undetermined
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.tokens import Token
 from epochal.pages.batch import Packed
 from epochal.pages.frames import read_unfolds
 from epochal.pages.items import STREAMS, Page, is_page, read_page, state_of

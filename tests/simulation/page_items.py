@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.pages.frames import read_frame
 from epochal.pages.items import STREAMS, is_page, read_page
 from epochal.pages.layout import Pages

@@ -14,17 +14,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from epochal.layout.outcomes import refusing_head
 from epochal.layout.streams import Batch, accepts
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token
 from epochal.pages.batch import Packed, packed
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, Page, is_page, read_page, state_of

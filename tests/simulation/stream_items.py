@@ -12,7 +12,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import is_tip, tip_key
 from epochal.index.tip import append_id, read_span, read_tip
 from epochal.layout.streams import AnyStreamLayout
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item

@@ -12,18 +12,9 @@ from itertools import pairwise
 
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.streams import Streams
 from tests.simulation.expectations import check_appended, check_conflict

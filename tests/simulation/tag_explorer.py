@@ -19,10 +19,11 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import AppendCondition, fence, fence_after
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query
-from epochal.model.versions import Appended, Conflict, Position
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, Page, is_page, read_page
 from epochal.pages.tags import batch as tagged_batch

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from epochal.layout.outcomes import conflict_at
-from epochal.model.versions import UNREAD, Undetermined, version_of
+from epochal.model.expected_version import UNREAD
+from epochal.model.outcomes import Undetermined
+from epochal.model.tokens import version_of
 from epochal.pages import layout
 from epochal.pages.appending import append_on
 from epochal.pages.attempts import head_from, write

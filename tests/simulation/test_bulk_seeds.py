@@ -11,17 +11,9 @@ from itertools import chain, pairwise
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.events import Event
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Token,
-    Undetermined,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.tokens import Token
 from epochal.store.bulk import Answer, Bulk, BulkAppend
 from epochal.store.streams import Streams
 from tests.simulation.expectations import check_conflict

@@ -9,7 +9,8 @@ import pytest
 
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.versions import Appended, Conflict, Position
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import Position
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
 from epochal.store.driver import Patience

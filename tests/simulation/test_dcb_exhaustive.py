@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from epochal.layout import queries
 from epochal.layout.queries import Fence
+from epochal.model.positions import Position
 from epochal.model.tags import Query
-from epochal.model.versions import Position
 from tests.simulation.dcb_explorer import Explorer, Writer
 from tests.simulation.dcb_world import event, query
 from tests.simulation.exploring import Budget, each_of, is_found_out, left_out

@@ -20,8 +20,9 @@ from epochal.contrib.sekiban.transaction import Planned, TaggedBatch, plan
 from epochal.layout import queries
 from epochal.layout.queries import AppendCondition, Fence, fence
 from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import Position, Reached
 from epochal.model.tags import Trail
-from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Put, Steps, Transact
 from epochal.store import tagged

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Execute
 from epochal.testing.memory import Faults
 from tests.simulation.dcb_history import check_tables

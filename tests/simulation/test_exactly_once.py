@@ -17,18 +17,9 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token
 from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.streams import Batch
-from epochal.model.versions import Appended, Conflict, Undetermined
+from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.pages import identified
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, State, is_found_out, left_out

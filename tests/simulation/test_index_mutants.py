@@ -26,7 +26,7 @@ from epochal.index.wire_batch import batch_of
 from epochal.layout.changes import Change, Removal, Span
 from epochal.layout.healing import Gap, Heal, Healed
 from epochal.layout.source import Source
-from epochal.model.versions import ANY
+from epochal.model.expected_version import ANY
 from epochal.plan.ops import Several, Steps, Transact
 from tests.simulation import index_world
 from tests.simulation.index_world import run

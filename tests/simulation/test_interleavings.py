@@ -15,7 +15,8 @@ from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import tip_key
 from epochal.model.events import Recorded
-from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.plan.ops import Execute, Get, Op, Reply
 from epochal.store.reading import Direction
 from tests.simulation.scheduler import Body, Process, every_order, mortal, run

@@ -17,7 +17,7 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale
 from epochal.deciders.on_streams import handle_all
 from epochal.errors import Contended
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages import commit, writes
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages

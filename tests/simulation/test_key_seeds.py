@@ -12,7 +12,8 @@ import pytest
 from epochal.layout import decision_keys, once
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import accepts
-from epochal.model.versions import ANY, STREAM_EXISTS, ExpectedVersion, Token
+from epochal.model.expected_version import ANY, STREAM_EXISTS, ExpectedVersion
+from epochal.model.tokens import Token
 from epochal.plan.ops import Steps
 from epochal.store.streams import Streams
 from tests.simulation.histories import played

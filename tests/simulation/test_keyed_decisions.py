@@ -34,8 +34,8 @@ from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import decision_keys
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
+from epochal.model.outcomes import Undetermined
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import Undetermined
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.pages.tags import mixed

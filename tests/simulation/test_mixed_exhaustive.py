@@ -10,8 +10,8 @@ from typing import Any
 
 from epochal.layout import key_records
 from epochal.model.moments import Ticks
+from epochal.model.outcomes import Conflict
 from epochal.model.stream_names import TAG_STREAMS
-from epochal.model.versions import Conflict
 from epochal.pages import commit, several_key, streams_part
 from epochal.pages.evidence import Unknowable, Verdict
 from epochal.pages.items import page_key

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from epochal.model.outcomes import Appended
 from epochal.model.stream_names import TAG_STREAMS
-from epochal.model.versions import Appended
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
 from epochal.pages.tags.entries import entries_of

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.model.versions import Conflict, Token
+from epochal.model.outcomes import Conflict
+from epochal.model.tokens import Token
 from epochal.pages import writes
 from epochal.testing.stores import memory_streams
 from tests.simulation.page_items import PAGE_ITEMS

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from epochal.layout import once
-from epochal.model.versions import Appended, Token
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import Token
 from epochal.pages import (
     appending,
     attempts,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.model.events import Unfold
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.pages import writes
 from epochal.pages.items import Page, read_page
 from tests.simulation import hole_simulation, stream_simulation

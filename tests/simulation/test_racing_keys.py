@@ -9,8 +9,10 @@ import pytest
 
 from epochal.layout.key_records import PREFIX
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended, Outcome
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend
 from epochal.plan.ops import Done, Execute, Op, Put, Reply, Transact, Update
 from epochal.store.also import put
 from epochal.store.bulk import Bulk, BulkAppend

@@ -11,7 +11,8 @@ import pytest
 from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from epochal.testing.memory import Faults, Late

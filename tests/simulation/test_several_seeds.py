@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages import commit
 from epochal.pages.items import STREAMS, read_page
 from epochal.plan.failures import RequestNotApplied

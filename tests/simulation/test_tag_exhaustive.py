@@ -15,7 +15,8 @@ from epochal.layout.queries import Fence
 from epochal.layout.streams import Known
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
-from epochal.model.versions import Conflict, Position
+from epochal.model.outcomes import Conflict
+from epochal.model.positions import Position
 from epochal.pages import attempts, batch, commit, writes
 from epochal.pages.evidence import Verdict
 from epochal.pages.items import Page, page_key

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from epochal.model.outcomes import Conflict
+from epochal.model.positions import Position
 from epochal.model.tags import Trail
-from epochal.model.versions import Conflict, Position
 from epochal.pages import commit
 from epochal.pages.tags import append, listing, reading
 from epochal.pages.tags.entries import EventOfTag

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from tests.simulation.seeds import ranges
 from tests.simulation.tag_simulation import replay
 

@@ -11,7 +11,9 @@ from functools import cache
 
 import pytest
 
-from epochal.model.versions import Appended, ExpectedVersion, Token
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import Token
 from epochal.pages import batch, writes
 from epochal.plan.ops import Execute
 from epochal.store.bulk import BulkAppend

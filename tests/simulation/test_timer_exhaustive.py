@@ -15,8 +15,8 @@ from epochal.contrib.timers import engine, protocol
 from epochal.contrib.timers.engine import Engine
 from epochal.contrib.timers.protocol import Armed, Came, Doing, Fire, LoadPending, Sent, Wake, Worked
 from epochal.contrib.timers.stores import PendingTimers, pending_in
+from epochal.model.expected_version import ANY
 from epochal.model.moments import Ticks
-from epochal.model.versions import ANY
 from epochal.plan.batches import side_by_side
 from epochal.plan.ops import Delete, Put
 from tests.simulation.exploring import each_of

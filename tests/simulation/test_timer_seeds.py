@@ -22,9 +22,9 @@ from epochal.contrib.timers.stores import PendingTimers, pending_in
 from epochal.errors import EpochalError, Unavailable
 from epochal.layout.tables import TIMERS, every_table
 from epochal.model.events import Event, Recorded
+from epochal.model.expected_version import ANY
 from epochal.model.moments import Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY
 from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Reply
 from epochal.scheduling import Timer, after, cancel, later

@@ -24,7 +24,9 @@ from epochal.index.wire_batch import WireBatch
 from epochal.layout import key_records, once, streams
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import ReadPart
-from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Appended, Token, expected_head, version_of
+from epochal.model.expected_version import ANY, STREAM_EXISTS, UNREAD, expected_head
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import Token, version_of
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps
 from epochal.plan.values import number

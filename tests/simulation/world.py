@@ -15,7 +15,8 @@ from itertools import chain, count
 from epochal.index.checkpoints import is_tip
 from epochal.index.tip import read_span
 from epochal.model.events import Event
-from epochal.model.versions import Appended, Conflict, Outcome, Token, Undetermined
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter, Patience

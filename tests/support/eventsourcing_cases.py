@@ -26,7 +26,7 @@ from epochal.contrib.eventsourcing import (
     EpochalProcessRecorder,
     EpochalTrackingRecorder,
 )
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 
 
 def factory(name: str = "Kennel") -> EpochalFactory:

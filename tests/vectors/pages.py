@@ -25,8 +25,8 @@ from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, Encoded
 from epochal.codec.bucket_bodies import PREFIX
 from epochal.model.bodies import Claim
 from epochal.model.events import Recorded
+from epochal.model.expected_version import ANY
 from epochal.model.stream_names import TAG_STREAMS
-from epochal.model.versions import ANY
 from epochal.plan.values import Item
 from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.reading import StreamState

@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.model.versions import AtVersion
+from epochal.model.expected_version import AtVersion
 from epochal.store.bulk import Bulk
 from epochal.store.joined import JoinedAppends
 from tests.core.store.test_bulk import OTHER, S, firsts, to

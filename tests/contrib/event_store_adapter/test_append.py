@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
 from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
 from epochal.errors import InvalidInput, TooLarge
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
 from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers
 
 

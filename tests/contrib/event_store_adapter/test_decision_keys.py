@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.event_store_adapter.deciders import AggregateTransacted
 from epochal.contrib.event_store_adapter.snapshot_policies import ONE_BATCH, Policy, every
 from epochal.errors import InvalidInput
-from epochal.model.versions import STREAM_EXISTS
+from epochal.model.expected_version import STREAM_EXISTS
 from tests.contrib.event_store_adapter.test_deciders import Added, Overdrawn, Sum, Sums, add, sums
 from tests.contrib.event_store_adapter.world import ALICE, World, event
 

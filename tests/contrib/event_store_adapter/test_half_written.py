@@ -9,7 +9,7 @@ from epochal.contrib.event_store_adapter.model import Lock
 from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, AggregateConflict
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData
-from epochal.model.versions import ANY, NO_STREAM, AtVersion
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion
 from epochal.plan.ops import Delete, Done, Get, Op, Put, Reply
 from epochal.plan.values import Item, read_number
 from epochal.store.driver import Driver, Meter

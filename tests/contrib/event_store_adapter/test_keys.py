@@ -13,7 +13,7 @@ from epochal.contrib.event_store_adapter.outcomes import AggregateAppended, Aggr
 from epochal.contrib.event_store_adapter.port import appended, end
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
 from epochal.plan.ops import Op, Put, Reply, Transact
 from tests.contrib.event_store_adapter.world import ALICE, World, event, numbers
 

@@ -17,7 +17,7 @@ from epochal.contrib.event_store_adapter.serializers import SERIALIZERS, seriali
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.healing import Gap
-from epochal.model.versions import ANY, NO_STREAM
+from epochal.model.expected_version import ANY, NO_STREAM
 from epochal.plan.ops import Put
 from epochal.plan.values import AttributeValue, Item, binary, number, text
 from tests.contrib.event_store_adapter.world import World, site

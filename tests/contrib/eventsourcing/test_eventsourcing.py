@@ -30,7 +30,8 @@ from epochal.contrib.eventsourcing import (
     subscriptions,
 )
 from epochal.contrib.eventsourcing.records import as_the_library_has_them
-from epochal.model.versions import StreamAppend, Undetermined
+from epochal.model.outcomes import Undetermined
+from epochal.model.stream_append import StreamAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

@@ -20,7 +20,7 @@ from eventsourcing.persistence import (
 
 from epochal import Event
 from epochal.contrib.eventsourcing import EpochalDCBRecorder, subscriptions
-from epochal.model.versions import Outcome, Undetermined
+from epochal.model.outcomes import Outcome, Undetermined
 from epochal.pages.items import STREAMS
 from epochal.plan.ops import Put, TransactionWrite
 from epochal.store.streams import Streams

@@ -12,7 +12,7 @@ from epochal.contrib.http_client.deciders import HttpDeciders
 from epochal.deciders.loop import WithAlso
 from epochal.errors import Contended, InvalidInput, UnknownType, WrongExpectedVersion
 from epochal.model.timers import Later
-from epochal.model.versions import NO_EVENTS, Token
+from epochal.model.tokens import NO_EVENTS, Token
 from epochal.store.also import put
 from tests.contrib.http_client.memory_api import MemoryApi
 from tests.contrib.http_client.test_retries import lose_answer, with_faults

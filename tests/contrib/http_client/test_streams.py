@@ -28,7 +28,7 @@ from epochal import (
 )
 from epochal.contrib.http_client.streams import HttpStreams
 from epochal.errors import EventsPruned, InvalidInput, MissingBody, TooLarge, WrongExpectedVersion
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.store.bulk import BulkAppend
 from tests.contrib.http_client.memory_api import MemoryApi, paths
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from epochal.contrib.sekiban.items import Keys
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.bodies import Claim
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position, Reached
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Transact
 from tests.contrib.sekiban.world import NOW, World, event, query

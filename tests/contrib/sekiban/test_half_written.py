@@ -11,7 +11,7 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
 from epochal.model.events import Recorded
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
 from tests.contrib.sekiban.world import World, event, query
 from tests.simulation.gradual import Gradual

@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.bodies import Claim
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
 from epochal.store.tagged_importer import Imported, ImportedEvent, imported

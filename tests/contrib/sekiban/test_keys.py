@@ -14,7 +14,7 @@ from epochal.deciders.on_queries import Decided, Decisions
 from epochal.deciders.projections import Projection, projection
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.events import Event
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import BatchGet, Items, Op, Put, Reply, Transact, TransactGet
 from epochal.plan.values import text

@@ -16,7 +16,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput
 from epochal.http import tag_pages
 from epochal.http.tag_pages import DatedPage, TagPage, TagPages
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
 from tests.contrib.sekiban.world import NOW, World, event, query

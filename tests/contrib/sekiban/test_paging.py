@@ -14,10 +14,11 @@ from epochal.contrib.sekiban import memory_dcb_events, reading
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import query_reads
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import Rest, TaggedPage, Takes, parse_rest
 from epochal.model.tags import Query
-from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tagged_events

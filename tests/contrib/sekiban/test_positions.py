@@ -13,9 +13,9 @@ from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
 from epochal.model.tags import Query
-from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.listings import listings_of
 from epochal.store.tagged import TaggedStore

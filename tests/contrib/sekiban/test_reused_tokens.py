@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Op, Refusal, Reply, Transact
 from tests.contrib.sekiban.world import World, event
 

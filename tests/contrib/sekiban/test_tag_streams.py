@@ -14,10 +14,11 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.model.events import Event
+from epochal.model.outcomes import Conflict
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import REST, parse_down
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import Conflict, Position, Reached
 from epochal.pages import writes
 from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, is_page, page_key, read_page

@@ -17,8 +17,8 @@ from epochal.contrib.timers.stores import timers_of
 from epochal.errors import Contended, InvalidInput
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
+from epochal.model.expected_version import NO_STREAM
 from epochal.model.stream_names import TIMER_CANCELLED
-from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Op, Reply
 from epochal.scheduling import after, cancel, later
 from epochal.store.streams import Streams

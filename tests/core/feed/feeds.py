@@ -16,7 +16,7 @@ from epochal.index.marks import hash_of, hash_place, read_leaf
 from epochal.layout.changes import Change, Span
 from epochal.layout.source import Source
 from epochal.model.events import Event
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages.port import appended, pages_source
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Transact
 from epochal.plan.values import Item, Key, number, text

@@ -27,7 +27,8 @@ from epochal.index.tip_writes import create_tip, growth_of
 from epochal.index.wire_batch import WireBatch, batch_of
 from epochal.layout.streams import EncodedEvent
 from epochal.layout.tables import INDEX
-from epochal.model.versions import Appended, Conflict, Token
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import Token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.plan.values import read_units

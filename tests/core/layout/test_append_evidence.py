@@ -17,8 +17,9 @@ from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Batch, decision_id
+from epochal.model.expected_version import ANY, AtVersion, ExpectedVersion
 from epochal.model.moments import Ticks
-from epochal.model.versions import ANY, Appended, AtVersion, Conflict, ExpectedVersion, Undetermined
+from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.pages.batch import packed
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import STREAMS, Page, read_page, write_page

@@ -8,9 +8,10 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import Appended, Conflict, Position
 from epochal.pages.tags import append
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import memory_tagged_events

@@ -15,8 +15,8 @@ from bench.corpus import body
 from epochal.codec.bodies import BROTLI, DIRECT, LATE_MOST, Encoded, decode, denser, encode, may_gain
 from epochal.layout.streams import JoinedWriters
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
 from epochal.store.driver import Driver, Meter

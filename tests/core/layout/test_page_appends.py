@@ -13,7 +13,9 @@ import pytest
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.streams import PruneProgress
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, Token, parse_token
+from epochal.model.expected_version import ANY, NO_STREAM
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import Token, parse_token
 from epochal.pages import items, port, pruning, reading, writes
 from epochal.pages.items import STREAMS, page_key, state_of
 from epochal.pages.layout import Pages

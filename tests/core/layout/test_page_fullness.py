@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.pages.fullness import ROOM, fits, is_full
 from epochal.plan.limits import ITEM_BYTES
 from tests.support.steps import steps

@@ -14,7 +14,7 @@ from epochal.errors import CorruptData
 from epochal.layout.key_records import KeyRecord, put_record
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.moments import END, Ticks, format_ticks, parse_time
-from epochal.model.versions import MAX_VERSION, parse_token
+from epochal.model.tokens import MAX_VERSION, parse_token
 from epochal.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
 from epochal.pages.items import (
     Page,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import Appended, Conflict, Undetermined
+from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.pages.items import STREAMS, state_of
 from epochal.pages.layout import Pages
 from epochal.pages.reading import load_head

@@ -11,7 +11,9 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.layout.healing import Gap
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, Appended, Conflict, parse_token
+from epochal.model.expected_version import NO_STREAM
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import parse_token
 from epochal.pages import attempts, pruning, writes
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages

@@ -11,7 +11,8 @@ import pytest
 
 from epochal import ANY, NO_STREAM, Appended, AtVersion, Event, StreamAppend, Unfold
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge
-from epochal.model.versions import Conflict, ExpectedVersion
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Conflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply, Transact, TransactGet
 from epochal.settings import KEY_WINDOW_SECONDS

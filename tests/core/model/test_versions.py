@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
-from epochal.model.versions import MAX_VERSION, AtVersion, Token, parse_token
+from epochal.model.expected_version import AtVersion
+from epochal.model.tokens import MAX_VERSION, Token, parse_token
 
 SIZES = st.integers(0, 9_999_999)
 

@@ -16,18 +16,11 @@ from epochal import metadata
 from epochal.aio.stores import AsyncBulk
 from epochal.errors import EpochalError, InvalidInput, MissingTable, NotTried, TooLarge, Unavailable
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    Conflict,
-    StreamAppend,
-    Token,
-    Undetermined,
-)
+from epochal.model.tokens import Token
 from epochal.pages.frames import time_of
 from epochal.pages.items import read_page
 from epochal.plan.failures import Lost, RequestNotApplied

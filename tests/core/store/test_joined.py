@@ -18,7 +18,7 @@ from epochal.aio.stores import AsyncJoinedAppends
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
 from epochal.layout.changes import Span
 from epochal.layout.streams import Batch
-from epochal.model.versions import Conflict, Outcome
+from epochal.model.outcomes import Conflict, Outcome
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, read_page
 from epochal.pages.port import appended

@@ -9,7 +9,8 @@ import pytest
 
 from epochal import Event, StreamAppend
 from epochal.errors import InvalidRequest
-from epochal.model.versions import Appended, Capacity, Conflict
+from epochal.model.capacity import Capacity
+from epochal.model.outcomes import Appended, Conflict
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.plan.conditions import Absent

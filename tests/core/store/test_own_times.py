@@ -8,8 +8,8 @@ import pytest
 
 from epochal.model.events import Event
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import StreamAppend
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 NOON = 1_790_000_000_000_000_000

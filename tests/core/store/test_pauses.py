@@ -11,7 +11,7 @@ import pytest
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem
 from epochal.deployment import Deployment
 from epochal.layout.giving_way import ROUND_TRIPS, pause_after
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.plan.failures import Lost
 from epochal.plan.ops import QUICKEST, SLOWEST, Done, Op, Pause, Put, Reply, Steps, Transact, Update
 from epochal.plan.values import number, text

@@ -11,7 +11,7 @@ import pytest
 from epochal import NO_STREAM, ConflictError, Query, QueryItem, StreamAppend
 from epochal.aio.bridge import run
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.versions import Appended, Conflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Transact, Update
 from epochal.store import queueing

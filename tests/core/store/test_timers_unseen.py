@@ -12,9 +12,9 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.projections import projection
 from epochal.model.events import Event
+from epochal.model.expected_version import AtVersion
 from epochal.model.stream_names import TIMER_CANCELLED, TIMER_SET
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import AtVersion
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.reactions.steering import Groups
 from epochal.scheduling import after, cancel, later

@@ -14,7 +14,7 @@ from epochal.deciders.cache import Cache, CachedState, approximate_size
 from epochal.deciders.loading import AllowStale
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Unfold
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.ops import Op, Update
 from tests.layouts.deciders.tally import (
     DECIDER,

@@ -14,7 +14,8 @@ from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale
 from epochal.deciders.on_streams import Deciders
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
-from epochal.model.versions import ANY, ExpectedVersion, Token, parse_token
+from epochal.model.expected_version import ANY, ExpectedVersion
+from epochal.model.tokens import Token, parse_token
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.layouts.deciders.tally import CODEC, DECIDER, STRATEGIES, Tallies, Tally, TallyEvent, add, clear

@@ -8,7 +8,7 @@ import pytest
 
 from epochal import NO_STREAM, AtVersion, ConflictError, Decider, Deciders, Event, InvalidInput, projection
 from epochal.deciders import AllowStale, Cache, EventCodec, Party, handle_all
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.testing import memory_streams
 
 CODEC = EventCodec[str](

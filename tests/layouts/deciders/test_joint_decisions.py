@@ -14,8 +14,11 @@ from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, Allo
 from epochal.deciders.on_streams import handle_all
 from epochal.deciders.stream_decisions import Transacted
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.model.capacity import Capacity
 from epochal.model.events import Event
-from epochal.model.versions import Appended, Capacity, Conflict, Outcome, StreamAppend, Token
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 from epochal.pages import writes
 from epochal.pages.layout import Pages
 from epochal.plan.ops import QUICKEST, Check, Op, Query, Transact, TransactGet

@@ -19,7 +19,7 @@ from epochal.deciders.stream_decisions import AllTransacted, Transacted
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import StreamAppend
+from epochal.model.stream_append import StreamAppend
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS

@@ -12,7 +12,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD
 from epochal.layout.streams import AnyStreamLayout
-from epochal.model.versions import Capacity
+from epochal.model.capacity import Capacity
 from epochal.testing.stores import memory_tables
 from tests.layouts.deciders.tally import STRATEGIES, Refused, Store, Tallies, Tally, add
 from tests.support.lagging import Choice, Lagging, oldest

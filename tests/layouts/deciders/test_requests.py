@@ -13,7 +13,8 @@ from epochal.deciders.access import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, cus
 from epochal.deciders.cache import Cache
 from epochal.deciders.loading import ASSUME_EMPTY, AllowStale
 from epochal.deciders.on_streams import Decider, Deciders
-from epochal.model.versions import Capacity, Token
+from epochal.model.capacity import Capacity
+from epochal.model.tokens import Token
 from epochal.pages.layout import Pages
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.plan.values import item_size

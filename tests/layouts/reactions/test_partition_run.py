@@ -11,7 +11,7 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import GroupState
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM
+from epochal.model.expected_version import NO_STREAM
 from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Op, Put, Update
 from epochal.reactions.definition import Delivery

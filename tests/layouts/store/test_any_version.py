@@ -16,7 +16,7 @@ from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import ConflictError, InvalidInput, StreamDeleted
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
 from epochal.store import queueing

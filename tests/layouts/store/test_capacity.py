@@ -22,9 +22,11 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import projection
 from epochal.errors import ConflictError, InvalidInput, Unavailable
+from epochal.model.capacity import Capacity
 from epochal.model.events import Event
+from epochal.model.expected_version import NO_STREAM, AtVersion
+from epochal.model.outcomes import Conflict
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import NO_STREAM, AtVersion, Capacity, Conflict
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables

@@ -15,7 +15,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import item_size
 from epochal.store.encoding import BodyCodec

@@ -17,16 +17,10 @@ from epochal.feed.conversations import conversation, tree
 from epochal.feed.events import FeedEvent
 from epochal.layout.queries import IdTaken
 from epochal.model.events import Event
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    ExpectedVersion,
-    StreamAppend,
-    Token,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 from epochal.pages.identified import LOOKED_BACK
 from epochal.pages.items import read_page
 from epochal.pages.tags.entries import read_label

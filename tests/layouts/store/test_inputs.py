@@ -9,7 +9,8 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import MAX_VERSION, Appended, Token
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import MAX_VERSION, Token
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

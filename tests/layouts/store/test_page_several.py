@@ -23,7 +23,9 @@ from epochal import (
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.outcomes import conflict_at
-from epochal.model.versions import Capacity, Token, Undetermined, parse_token
+from epochal.model.capacity import Capacity
+from epochal.model.outcomes import Undetermined
+from epochal.model.tokens import Token, parse_token
 from epochal.pages import attempts, writes
 from epochal.pages.batch import packed
 from epochal.pages.commit import moved_heads

@@ -10,7 +10,8 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.tokens import Token
 from epochal.pages.items import STREAMS, Page, page_key, read_page
 from epochal.pages.reading import RECENT
 from epochal.plan.ops import Delete, Op, Query, Reply, Set, Update

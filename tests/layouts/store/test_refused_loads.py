@@ -14,7 +14,9 @@ from epochal.aio.stores import AsyncStreams
 from epochal.errors import ConflictError
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
-from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, StreamAppend
+from epochal.model.expected_version import NO_STREAM, AtVersion
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.stream_append import StreamAppend
 from epochal.store.answers import REFUSALS
 from epochal.store.backing_off import LONGEST_PAUSE, pause_seconds
 from epochal.store.driver import Driver, Meter

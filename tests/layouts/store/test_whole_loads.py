@@ -14,14 +14,10 @@ from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDele
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.bodies import Claim
 from epochal.model.events import Event
-from epochal.model.versions import (
-    NO_STREAM,
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    StreamAppend,
-    Token,
-)
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 from epochal.pages.items import STREAMS
 from epochal.plan.ops import QUICKEST
 from epochal.store.driver import Driver, Meter

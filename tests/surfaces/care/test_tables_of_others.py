@@ -23,8 +23,8 @@ from epochal.dynamo.table_kinds import distinct, kind_of, with_table_checks
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.tables import READ_MODELS, TIMERS, every_table, store_tables
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import NO_STREAM
 from epochal.model.moments import Ticks
-from epochal.model.versions import NO_STREAM
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text

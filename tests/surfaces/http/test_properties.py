@@ -21,9 +21,9 @@ from epochal.http.problems import Problem
 from epochal.http.routes import operations
 from epochal.http.sent_events import NEW_EVENT
 from epochal.model.position_text import write_position
+from epochal.model.positions import Position
 from epochal.model.stream_names import stream_name
 from epochal.model.tags import check_tag
-from epochal.model.versions import Position
 from tests.support.api import Api, gateway_event
 from tests.support.examples import examples
 

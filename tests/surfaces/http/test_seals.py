@@ -12,7 +12,7 @@ import pytest
 from epochal import Event
 from epochal.errors import Refused
 from epochal.model.stream_names import SEALS
-from epochal.model.versions import Token, parse_token
+from epochal.model.tokens import Token, parse_token
 from epochal.pages import writes
 from epochal.pages.items import read_page
 from epochal.pages.port import PORT

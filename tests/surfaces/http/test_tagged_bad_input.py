@@ -11,8 +11,8 @@ import pytest
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.http.event_fields import MAX_NAMED
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import Rest
-from epochal.model.versions import Position, Reached
 from epochal.store.tagged import MAX_EVENTS
 from tests.support.api import Answer, Api
 

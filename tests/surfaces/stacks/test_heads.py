@@ -26,8 +26,8 @@ from epochal.index.checkpoints import TIP
 from epochal.layout.changes import Touched
 from epochal.layout.source import Source
 from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.positions import Reached
 from epochal.model.tags import EVERYTHING, make_place, type_tag
-from epochal.model.versions import Reached
 from epochal.pages.port import pages_source
 from epochal.plan.conditions import Present
 from epochal.plan.ops import Put, Update

@@ -42,8 +42,9 @@ from epochal.layout.healing import Gap
 from epochal.layout.registry import base_of, layout_names
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import NO_STREAM
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages

@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
+    from epochal.model.expected_version import ANY as ANY
+    from epochal.model.expected_version import NO_STREAM as NO_STREAM
+    from epochal.model.expected_version import STREAM_EXISTS as STREAM_EXISTS
+    from epochal.model.expected_version import AtVersion as AtVersion
+    from epochal.model.expected_version import ExpectedVersion as ExpectedVersion
+    from epochal.model.outcomes import Appended as Appended
+    from epochal.model.outcomes import Conflict as Conflict
+    from epochal.model.outcomes import Undetermined as Undetermined
+    from epochal.model.stream_append import StreamAppend as StreamAppend
     from epochal.model.tags import Query as Query
     from epochal.model.tags import QueryItem as QueryItem
-    from epochal.model.versions import ANY as ANY
-    from epochal.model.versions import NO_STREAM as NO_STREAM
-    from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
-    from epochal.model.versions import Appended as Appended
-    from epochal.model.versions import AtVersion as AtVersion
-    from epochal.model.versions import Conflict as Conflict
-    from epochal.model.versions import ExpectedVersion as ExpectedVersion
-    from epochal.model.versions import StreamAppend as StreamAppend
-    from epochal.model.versions import Token as Token
-    from epochal.model.versions import Undetermined as Undetermined
-    from epochal.model.versions import parse_token as parse_token
+    from epochal.model.tokens import Token as Token
+    from epochal.model.tokens import parse_token as parse_token
     from epochal.reactions.definition import Delivery as Delivery
     from epochal.reactions.definition import Selector as Selector
     from epochal.reactions.definition import reaction as reaction
@@ -77,20 +77,11 @@ _NAMES = {
     "feed.events": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
     "model.events": ("Event", "Recorded", "Unfold"),
+    "model.expected_version": ("ANY", "AtVersion", "ExpectedVersion", "NO_STREAM", "STREAM_EXISTS"),
+    "model.outcomes": ("Appended", "Conflict", "Undetermined"),
+    "model.stream_append": ("StreamAppend",),
     "model.tags": ("Query", "QueryItem"),
-    "model.versions": (
-        "ANY",
-        "Appended",
-        "AtVersion",
-        "Conflict",
-        "ExpectedVersion",
-        "NO_STREAM",
-        "STREAM_EXISTS",
-        "StreamAppend",
-        "Token",
-        "Undetermined",
-        "parse_token",
-    ),
+    "model.tokens": ("Token", "parse_token"),
     "reactions.definition": ("Delivery", "Selector", "reaction"),
     "deciders.codecs": ("json_codec",),
     "store.context": ("metadata", "new_key"),

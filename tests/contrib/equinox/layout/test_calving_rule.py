@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.index.calf_costs import ROOM, Growth
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.limits import ITEM_BYTES
 from tests.support.steps import steps
 

@@ -11,7 +11,8 @@ from epochal.contrib.equinox.calving import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import TIP, calf_key, tip_key
 from epochal.model.events import Event
-from epochal.model.versions import ANY, Appended, AtVersion, Conflict, ExpectedVersion
+from epochal.model.expected_version import ANY, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, binary, mapping, number, sequence, text
 from epochal.store.streams import Streams

@@ -15,18 +15,10 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.key_records import KeyRecord, RecordContents, load_record, lower_bound, put_record
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    STREAM_EXISTS,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    StreamAppend,
-    Token,
-)
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.driver import Patience

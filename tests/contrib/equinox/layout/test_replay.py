@@ -12,7 +12,8 @@ from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event, Recorded
-from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams

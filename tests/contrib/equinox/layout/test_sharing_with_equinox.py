@@ -18,7 +18,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.reader import reader_of
 from epochal.feed.stream_history import DeployedHistory
 from epochal.model.events import Event
-from epochal.model.versions import AtVersion
+from epochal.model.expected_version import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
 from epochal.settings import Settings, variable
 from epochal.store.driver import Driver, Meter

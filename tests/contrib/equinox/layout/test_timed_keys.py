@@ -14,10 +14,13 @@ from epochal.errors import InvalidInput, KeyAhead, OutcomeUndetermined, Unavaila
 from epochal.http.problems import problem_of
 from epochal.layout.key_moments import moment_of_key
 from epochal.layout.streams import NEVER
+from epochal.model.capacity import Capacity
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion
 from epochal.model.moments import from_unix_nanoseconds
+from epochal.model.outcomes import Appended, Outcome
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Capacity, Outcome, Token, parse_token
+from epochal.model.tokens import Token, parse_token
 from epochal.pages import writes
 from epochal.pages.layout import Pages
 from epochal.store.bulk import Bulk, BulkAppend

@@ -11,7 +11,8 @@ from epochal.contrib.equinox.calving import Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import TIP, calf_key, tip_key
 from epochal.model.events import Event, Unfold
-from epochal.model.versions import NO_STREAM, Appended, AtVersion
+from epochal.model.expected_version import NO_STREAM, AtVersion
+from epochal.model.outcomes import Appended
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
 from epochal.plan.ops import Delete, Extend, Get, Op, Put, Query, Reply, Set, Transact, TransactGet, Update
 from epochal.plan.values import Item, number, text, value_size

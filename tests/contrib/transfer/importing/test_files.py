@@ -24,7 +24,7 @@ from epochal.contrib.transfer.importing.values import body_of, time_of
 from epochal.contrib.transfer.importing.writing import HistoryWriter
 from epochal.contrib.transfer.rows import COLUMNS, as_json, row_of
 from epochal.errors import InvalidInput
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

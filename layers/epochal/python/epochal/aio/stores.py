@@ -32,8 +32,8 @@ from epochal.dynamo.wire.signatures import Signer
 from epochal.errors import InvalidInput, brought_by
 from epochal.feed.reader import FeedReader
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.expected_version import ANY, ExpectedVersion
 from epochal.model.kinds import must_be
-from epochal.model.versions import ANY, ExpectedVersion
 from epochal.plan.ops import Execute
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.settings import Settings

@@ -38,7 +38,7 @@ from epochal.errors import CorruptData
 from epochal.layout.key_records import PREFIX, read_record
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 from epochal.pages.batch import MARK_BYTES
 from epochal.pages.frames import stamp_of
 from epochal.pages.items import Page, is_page, page_key, read_page, write_page

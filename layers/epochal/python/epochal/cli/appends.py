@@ -19,9 +19,10 @@ from epochal.http.sent_events import event_of
 from epochal.http.several import append_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import ExpectedVersion
 from epochal.model.moments import read_moment
+from epochal.model.outcomes import Appended
 from epochal.model.position_text import write_position
-from epochal.model.versions import Appended, ExpectedVersion
 from epochal.store.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.store.driver import Meter
 from epochal.store.outcomes import append_error

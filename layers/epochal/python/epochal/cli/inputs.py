@@ -16,8 +16,9 @@ from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.nodes import Node
 from epochal.model.events import Unfold
+from epochal.model.expected_version import AtVersion, Expected, ExpectedVersion
 from epochal.model.quantities import quantity
-from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
+from epochal.model.tokens import parse_token
 from epochal.named_objects import load_object
 from epochal.settings import variable
 

@@ -21,9 +21,9 @@ from epochal.http import appends, bodies, events, feed_items
 from epochal.http.answers import capacity
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended
 from epochal.model.position_text import write_position
 from epochal.model.quantities import quantity
-from epochal.model.versions import Appended
 from epochal.plan.values import Units
 from epochal.store.reading import StreamState
 

@@ -9,8 +9,9 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.target import existing, on_streams, stream_there
 from epochal.errors import StreamDeleted, WrongExpectedVersion
+from epochal.model.expected_version import AtVersion
+from epochal.model.outcomes import Conflict
 from epochal.model.quantities import quantity
-from epochal.model.versions import AtVersion, Conflict
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 

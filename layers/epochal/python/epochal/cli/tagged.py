@@ -20,11 +20,12 @@ from epochal.http import tag_views, tagged_requests, tagged_views
 from epochal.http.nodes import Node, required, time_of
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position
 from epochal.model.quantities import quantity
 from epochal.model.tag_answers import BackwardPage, TagCount, TaggedPage, Takes
 from epochal.model.tags import Query, parse_event_id, parse_place
-from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings, listings_of, until_whole
 from epochal.store.tagged import TaggedStore

@@ -21,7 +21,7 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_seconds, must_be_whole
 from epochal.model.plain_functions import must_be_plain
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 
 _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 """Objects that states refer to, and which do not count towards their size."""

@@ -37,9 +37,9 @@ from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Recorded, RecordedUnfold
+from epochal.model.outcomes import Appended
 from epochal.model.plain_functions import must_be_done, must_be_state
 from epochal.model.stream_names import TIMERS
-from epochal.model.versions import Appended
 from epochal.store.earlier import version_at
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole

@@ -30,7 +30,8 @@ from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.kinds import must_be_seconds
-from epochal.model.versions import Appended, Token, Undetermined
+from epochal.model.outcomes import Appended, Undetermined
+from epochal.model.tokens import Token
 from epochal.plan.ops import Steps
 from epochal.store.answers import token_of
 

@@ -25,8 +25,8 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Claim
 from epochal.model.events import Unfold
 from epochal.model.position_text import read_position, write_position
+from epochal.model.positions import Position
 from epochal.model.tags import Query
-from epochal.model.versions import Position
 from epochal.store.streams import Streams
 
 EVERY: Final = 100

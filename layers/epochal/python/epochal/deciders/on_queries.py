@@ -29,12 +29,14 @@ from epochal.deciders.stream_decisions import encode_event
 from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.queries import IdTaken
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.capacity import NOTHING, Capacity
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_whole
+from epochal.model.outcomes import Conflict
 from epochal.model.plain_functions import must_be_done, must_be_plain, must_be_state
+from epochal.model.positions import Position
 from epochal.model.tag_answers import Seen
 from epochal.model.tags import Query, own_tags
-from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.driver import Driver
 from epochal.store.queueing import Key, QueuePlace
 from epochal.store.tagged import TaggedStore

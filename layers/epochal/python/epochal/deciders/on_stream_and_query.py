@@ -17,7 +17,8 @@ from epochal.deciders.stream_decisions import DecisionBase, OnStreams
 from epochal.errors import ConditionUnmet
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import Conflict, Outcome, StreamAppend
+from epochal.model.outcomes import Conflict, Outcome
+from epochal.model.stream_append import StreamAppend
 from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
 from epochal.store.queueing import Key

@@ -25,12 +25,12 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.index.checkpoints import AsOf
 from epochal.layout.decision_keys import DecisionKey
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.kinds import must_be_list, must_be_whole
-from epochal.model.plain_functions import must_be_plain
-from epochal.model.versions import (
+from epochal.model.expected_version import (
     ANY,
     ExpectedVersion,
 )
+from epochal.model.kinds import must_be_list, must_be_whole
+from epochal.model.plain_functions import must_be_plain
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.appending import several
 from epochal.store.encoding import check_key

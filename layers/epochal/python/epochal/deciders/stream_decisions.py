@@ -48,25 +48,15 @@ from epochal.layout.decision_keys import DecisionKey
 from epochal.layout.outcomes import refusing_head
 from epochal.layout.streams import Also, Head, Known
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.capacity import NOTHING, Capacity
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion, check_expected
 from epochal.model.kinds import must_be
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.plain_functions import must_be_done
+from epochal.model.stream_append import StreamAppend
 from epochal.model.timers import Later
-from epochal.model.versions import (
-    ANY,
-    NO_EVENTS,
-    NO_STREAM,
-    NOTHING,
-    Appended,
-    Capacity,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    StreamAppend,
-    Token,
-    Undetermined,
-    check_expected,
-)
+from epochal.model.tokens import NO_EVENTS, Token
 from epochal.store.answers import token_of
 from epochal.store.driver import Driver
 from epochal.store.outcomes import check_state

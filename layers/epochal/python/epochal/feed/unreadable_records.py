@@ -21,7 +21,7 @@ from epochal.layout.registry import base_of, head_key
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import parse_time, unix_seconds
-from epochal.model.versions import version_of
+from epochal.model.tokens import version_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, item_size
 

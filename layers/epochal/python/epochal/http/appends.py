@@ -18,18 +18,11 @@ from epochal.http.sent_events import IN_STREAM, event_of, unfold_of
 from epochal.http.stream_fields import EXPECTED_TOKEN, FIRST, REPLAYED, STREAM, TOKEN, VERSION
 from epochal.http.stream_problems import conflict_problem
 from epochal.lazy_dataclasses import replace
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import no_step, stream_name
-from epochal.model.versions import (
-    MAX_VERSION,
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    StreamAppend,
-    Token,
-    Undetermined,
-    parse_token,
-)
+from epochal.model.tokens import MAX_VERSION, Token, parse_token
 from epochal.store.driver import Meter
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams

@@ -30,11 +30,9 @@ from epochal.http.query_strings import QueryString
 from epochal.http.several import STREAM_APPEND, stream_append
 from epochal.http.stream_fields import STREAM, TOKEN, VERSION
 from epochal.http.streams import Opened, opened
-from epochal.model.versions import (
-    MAX_VERSION,
-    ExpectedVersion,
-    StreamAppend,
-)
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import MAX_VERSION
 from epochal.store import bulk
 from epochal.store.bulk import Answer, Bulk, BulkAppend
 from epochal.store.driver import Meter

@@ -8,7 +8,7 @@ from epochal.http import schemas
 from epochal.model.events import (
     MAX_TAG_BYTES,
 )
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 from epochal.plan.limits import TRANSACTION_ITEMS
 
 MAX_EVENTS: Final = 1_000

@@ -14,7 +14,7 @@ from epochal.model.events import (
     RecordedUnfold,
 )
 from epochal.model.stream_names import TAG_STREAMS
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 
 if TYPE_CHECKING:
     from epochal.feed.events import FeedEvent

@@ -13,7 +13,8 @@ from typing import Final, Literal, TypeVar
 from epochal.errors import InvalidInput
 from epochal.http.nodes import Node
 from epochal.http.operation import Request
-from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
+from epochal.model.tokens import MAX_VERSION, Token
 
 Named = TypeVar("Named")
 """Type of the exact state that an ETag names."""

@@ -30,15 +30,10 @@ from epochal.http.query_strings import QueryString
 from epochal.http.stream_fields import FIRST, REPLAYED, STREAM, TOKEN, VERSION
 from epochal.http.streams import Opened, opened
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import (
-    ANY,
-    Appended,
-    Conflict,
-    Outcome,
-    StreamAppend,
-    Token,
-    Undetermined,
-)
+from epochal.model.expected_version import ANY
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.driver import Meter
 from epochal.store.seals import Seals

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.http import schemas
-from epochal.model.versions import (
-    MAX_VERSION,
-)
+from epochal.model.tokens import MAX_VERSION
 
 STREAM: Final = schemas.name("Name of the stream, `Category-id`.", "Aircraft-N14228")
 

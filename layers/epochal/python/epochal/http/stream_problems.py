@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from epochal.http import answers, problems
 from epochal.http.preconditions import etag
 from epochal.http.problems import Problem
-from epochal.model.versions import (
-    Conflict,
-)
+from epochal.model.outcomes import Conflict
 from epochal.plan.values import Units
 
 

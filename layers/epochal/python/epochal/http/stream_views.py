@@ -12,10 +12,7 @@ from epochal.http.components import Shown
 from epochal.http.event_fields import INDEX
 from epochal.http.events import event, event_frame, unfold, unfold_frame
 from epochal.http.stream_fields import LOW_WATER, STREAM, TOKEN, VERSION
-from epochal.model.versions import (
-    MAX_VERSION,
-    Token,
-)
+from epochal.model.tokens import MAX_VERSION, Token
 from epochal.store.reading import StreamPage
 from epochal.store.unopened import UnopenedHead, UnopenedUnfold
 

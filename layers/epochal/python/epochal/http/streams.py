@@ -37,15 +37,11 @@ from epochal.http.stream_problems import conflict_problem, deleted_problem, miss
 from epochal.http.stream_views import EVENT_PAGE, STATE, show_page, show_state
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Claim
+from epochal.model.expected_version import ANY, NO_STREAM
+from epochal.model.outcomes import Conflict
+from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import stream_name
-from epochal.model.versions import (
-    ANY,
-    MAX_VERSION,
-    NO_STREAM,
-    Conflict,
-    StreamAppend,
-    parse_token,
-)
+from epochal.model.tokens import MAX_VERSION, parse_token
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams
 from epochal.store.unopened import UnopenedHead

@@ -42,9 +42,9 @@ from epochal.http.tagged_views import (
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import MAX_TAG_BYTES, Event
+from epochal.model.outcomes import Conflict
 from epochal.model.tag_answers import BackwardPage, Down, TaggedPage, parse_down, parse_rest
 from epochal.model.tags import check_tag, parse_event_id, parse_place
-from epochal.model.versions import Conflict
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings, listings_of
 from epochal.store.tagged import TaggedStore

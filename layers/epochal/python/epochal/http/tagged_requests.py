@@ -22,8 +22,8 @@ from epochal.http.sent_events import tag_of
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import MAX_TYPE_BYTES, Event
 from epochal.model.position_text import read_position
+from epochal.model.positions import Position
 from epochal.model.tags import Query, QueryItem, check_type, parse_event_id
-from epochal.model.versions import Position
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
 PLACE: Final = schemas.text(

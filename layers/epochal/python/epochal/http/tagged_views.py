@@ -19,9 +19,9 @@ from epochal.http.sent_events import ID
 from epochal.http.tag_pages import DatedPage
 from epochal.http.tagged_requests import GOES_ON, NEXT, PLACE
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import write_position
 from epochal.model.tag_answers import BackwardPage, TaggedPage
-from epochal.model.versions import Appended, Conflict
 from epochal.plan.values import Units
 
 STAMP: Final = schemas.words("Time of the append.")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import WRITE_UNIT, number_size, write_units
 

@@ -22,8 +22,9 @@ from epochal.layout.outcomes import refusing_head
 from epochal.layout.registry import source_of
 from epochal.layout.streams import EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.outcomes import Appended
 from epochal.model.stream_names import StreamName
-from epochal.model.versions import Appended, Token
+from epochal.model.tokens import Token
 from epochal.plan.ops import Delete, Steps
 
 READ_UP_TO: Final = "ReadUpTo"

@@ -52,7 +52,7 @@ from epochal.layout.healing import PIECE, Gap, Heal, Healed
 from epochal.layout.outcomes import refusing_head
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks
-from epochal.model.versions import Conflict
+from epochal.model.outcomes import Conflict
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000

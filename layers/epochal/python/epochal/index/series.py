@@ -22,7 +22,7 @@ from epochal.layout.outcomes import refusing_head
 from epochal.layout.registry import base_of
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import calf_key, is_tip, tip_key
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, ReadPart
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import (
     AttributeValue,

@@ -30,7 +30,8 @@ from epochal.index.wire_batch import WireBatch
 from epochal.layout import streams
 from epochal.layout.outcomes import conflict_at
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import MAX_VERSION, Appended, Conflict, Token, version_of
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import MAX_VERSION, Token, version_of
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update
 

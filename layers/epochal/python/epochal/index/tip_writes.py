@@ -10,7 +10,7 @@ from epochal.index.checkpoints import calf_key, tip_key
 from epochal.index.tip import StoredSpan, Tip, event_bytes, events_attributes, unfolds_size, write_unfold
 from epochal.index.wire_batch import WireBatch
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.conditions import Absent, All, AnyOf, Condition, equals
 from epochal.plan.ops import Extend, Put, Set, Update
 from epochal.plan.values import AttributeValue, attribute_size, item_size, number, sequence, text

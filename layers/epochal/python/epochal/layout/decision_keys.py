@@ -27,7 +27,8 @@ from epochal.layout.streams import (
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended, Undetermined, version_of
+from epochal.model.outcomes import Appended, Undetermined
+from epochal.model.tokens import version_of
 from epochal.plan.ops import Steps
 
 

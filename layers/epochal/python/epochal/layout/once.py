@@ -42,19 +42,9 @@ from epochal.layout.key_records import (
 from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.streams import H, H_co, Known, accepts
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import (
-    UNREAD,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-    Unread,
-    expected_head,
-    version_of,
-)
+from epochal.model.expected_version import UNREAD, AtVersion, ExpectedVersion, Unread, expected_head
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token, version_of
 from epochal.plan.ops import Steps
 
 

@@ -15,7 +15,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
+from epochal.model.capacity import NOTHING, Capacity
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 
 if TYPE_CHECKING:
     from epochal.layout.streams import Head

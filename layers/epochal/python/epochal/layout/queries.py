@@ -17,9 +17,9 @@ from typing import Final, Protocol
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import Reach, Takes
 from epochal.model.tags import EVERYTHING, Query, QueryItem, Trail, type_tag
-from epochal.model.versions import Position, Reached
 
 MARK: Final = 12
 """Hex digits of an item's mark."""

@@ -12,8 +12,9 @@ from epochal.errors import InvalidInput
 from epochal.layout.queries import Fence, at_the_end, begun, check_covered
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Conflict
+from epochal.model.positions import Position
 from epochal.model.tag_answers import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
-from epochal.model.versions import Conflict, Position
 from epochal.plan.ops import Steps
 
 ENTRIES: Final = 1000

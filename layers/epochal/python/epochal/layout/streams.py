@@ -21,16 +21,10 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
+from epochal.model.expected_version import ExpectedVersion, state_meets
 from epochal.model.moments import Ticks
-from epochal.model.versions import (
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-    state_meets,
-)
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token
 from epochal.plan.ops import Steps, TransactionWrite
 
 IDENTIFIED: Final = b"\x01\x00\x00"

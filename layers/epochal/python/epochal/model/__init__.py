@@ -6,7 +6,12 @@ moments          times to 100 ns
 stream_names     names of streams, and those that the system reserves
 plain_json       bodies that are plain JSON
 body_marks       members by which the library marks objects of JSON
-versions         what a writer expects of a stream, tokens, positions, and how an append can end
+tokens           the exact state of a stream, with which its next append is one request
+expected_version what a writer expects of a stream
+stream_append    the append to one stream of several
+positions        how far a read of tagged events has seen each tag
+capacity         the DynamoDB capacity that a call consumed
+outcomes         how an append can end
 tags             tags and queries
 position_text    the text form of positions in tagged events
 tag_answers      the answers to reads of tagged events and listings of tags

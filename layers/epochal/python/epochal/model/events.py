@@ -19,8 +19,8 @@ from epochal.model.moments import format_ticks, read_moment
 from epochal.model.plain_json import json_of, write_json
 
 if TYPE_CHECKING:
+    from epochal.model.positions import Position
     from epochal.model.tags import Trail
-    from epochal.model.versions import Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
+from epochal.model.positions import Position, Reached
 from epochal.model.tags import parse_place
-from epochal.model.versions import Position, Reached, parse_token
+from epochal.model.tokens import parse_token
 
 MAX_COUNT: Final = 2**53 - 1
 """Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""

@@ -8,10 +8,11 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.capacity import NOTHING, Capacity
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks
 from epochal.model.position_text import read_position, write_position
-from epochal.model.versions import NOTHING, Capacity, Position, Reached
+from epochal.model.positions import Position, Reached
 
 REST: Final = "from"
 """The field in which a page says where the next one goes on."""

@@ -18,7 +18,7 @@ from epochal.model.bodies import Body
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.kinds import must_be, must_be_list, must_be_names
 from epochal.model.moments import Ticks
-from epochal.model.versions import Position, Reached
+from epochal.model.positions import Position, Reached
 
 MAX_ASKED_BYTES: Final = 2_000
 """Bytes of a tag that is counted: with `SERVICE#` and `TAG#` a key holds no more."""

@@ -23,18 +23,10 @@ from typing import TYPE_CHECKING
 from epochal.layout.giving_way import pause_after
 from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.streams import Known, accepts
+from epochal.model.expected_version import UNREAD, ExpectedVersion, Unread, expected_head
 from epochal.model.moments import Ticks
-from epochal.model.versions import (
-    UNREAD,
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Undetermined,
-    Unread,
-    expected_head,
-    version_of,
-)
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import version_of
 from epochal.pages.attempts import Blocked, head_from, write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import (

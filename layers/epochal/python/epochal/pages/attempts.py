@@ -8,7 +8,7 @@ from __future__ import annotations
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.streams import Known
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import MAX_VERSION, Token, version_of
+from epochal.model.tokens import MAX_VERSION, Token, version_of
 from epochal.pages.batch import Packed
 from epochal.pages.items import (
     Page,

@@ -34,7 +34,8 @@ from epochal.layout.giving_way import pause_after
 from epochal.layout.streams import NEVER, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended, Conflict, Outcome, Undetermined, version_of
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import version_of
 from epochal.pages.attempts import Blocked, head_from, next_write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all

@@ -58,7 +58,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.streams import NEVER, decided_events
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended
+from epochal.model.outcomes import Appended
 from epochal.pages.batch import WHOSE, Packed, rest_of
 from epochal.pages.frames import TIME_BYTES, stamp_of, time_of
 from epochal.pages.items import Page, read_page

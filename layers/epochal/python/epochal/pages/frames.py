@@ -35,7 +35,7 @@ from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import recorded
 from epochal.model.moments import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 
 if TYPE_CHECKING:
     from epochal.model.events import Recorded

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import attribute_size, number, write_units
 

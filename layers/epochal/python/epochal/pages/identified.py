@@ -27,15 +27,9 @@ from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import accepts, id_in
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import (
-    MAX_VERSION,
-    NO_STREAM,
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Undetermined,
-    version_of,
-)
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.tokens import MAX_VERSION, version_of
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import (
     Applied,

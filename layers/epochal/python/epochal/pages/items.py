@@ -22,7 +22,7 @@ from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Recorded, fast_constructor
 from epochal.model.moments import END, Ticks
-from epochal.model.versions import MAX_VERSION, Token
+from epochal.model.tokens import MAX_VERSION, Token
 from epochal.pages.frames import (
     STAMP_BYTES,
     TIME_BYTES,

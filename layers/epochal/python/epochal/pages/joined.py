@@ -8,7 +8,8 @@ from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import Known
 from epochal.lazy_dataclasses import replace
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended, Conflict, Outcome, Token, Undetermined
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token
 from epochal.pages.appending import own_outcome
 from epochal.pages.attempts import head_from, write
 from epochal.pages.batch import Packed

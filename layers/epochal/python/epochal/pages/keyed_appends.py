@@ -14,16 +14,10 @@ from epochal.layout.once import UnfoldsRefused
 from epochal.layout.outcomes import combine_outcomes, refusing_head
 from epochal.layout.streams import Also, Known
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.expected_version import ExpectedVersion
 from epochal.model.moments import unix_seconds
-from epochal.model.versions import (
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-    version_of,
-)
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token, version_of
 from epochal.pages.appending import append_on, is_new, outcome_after_refusal, outcome_under_key
 from epochal.pages.attempts import Blocked, head_from
 from epochal.pages.batch import Packed

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from epochal.deferred import DeferredModule
 from epochal.layout.streams import Also, Batch, EncodedUnfold, Known
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import ANY, UNREAD, ExpectedVersion, Outcome, Token
+from epochal.model.expected_version import ANY, UNREAD, ExpectedVersion
+from epochal.model.outcomes import Outcome
+from epochal.model.tokens import Token
 from epochal.pages.appending import append, append_on, decided, is_new
 from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.fullness import ROOM

@@ -27,7 +27,9 @@ from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import Batch, PruneProgress, accepts
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import Conflict, ExpectedVersion, version_of
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Conflict
+from epochal.model.tokens import version_of
 from epochal.pages.attempts import head_from
 from epochal.pages.batch import packed
 from epochal.pages.frames import Frame, stamp_of

@@ -22,7 +22,7 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.layout.streams import ReadPart
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 from epochal.pages.items import Page, PageSpan, page_key, read_page
 from epochal.plan.batches import side_by_side
 from epochal.plan.ops import Get, Query, Steps

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from epochal.layout.outcomes import combine_outcomes, conflict_at
 from epochal.layout.streams import Also, Known
 from epochal.lazy_dataclasses import replace
+from epochal.model.expected_version import ExpectedVersion
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended, Conflict, ExpectedVersion, Outcome
+from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.pages.batch import Packed
 from epochal.pages.commit import moved_heads, run_commit
 from epochal.pages.items import Page

@@ -28,7 +28,8 @@ from epochal.layout.key_records import (
 from epochal.layout.streams import decision_id
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.moments import Ticks, unix_seconds
-from epochal.model.versions import Appended, Outcome, Token
+from epochal.model.outcomes import Appended, Outcome
+from epochal.model.tokens import Token
 from epochal.pages.batch import Packed
 from epochal.pages.commit import Tries, page_of
 from epochal.pages.frames import ByteReader, Writer, time_of

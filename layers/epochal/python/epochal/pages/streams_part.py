@@ -12,17 +12,9 @@ from epochal.layout.key_records import read_record
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import Known, accepts
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import (
-    NO_STREAM,
-    UNREAD,
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    expected_head,
-    version_of,
-)
+from epochal.model.expected_version import NO_STREAM, UNREAD, ExpectedVersion, expected_head
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.tokens import Token, version_of
 from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Tries, Writes, is_as_known
 from epochal.pages.items import Page

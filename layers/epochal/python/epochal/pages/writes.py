@@ -10,8 +10,10 @@ from typing import Final, TypeVar
 
 from epochal.layout.streams import Known
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.expected_version import Expected
 from epochal.model.moments import Ticks
-from epochal.model.versions import Appended, Expected, Token
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import Token
 from epochal.pages.batch import MARK_BYTES, Packed
 from epochal.pages.frames import Frame, refer_to, stamp_of, time_of
 from epochal.pages.fullness import REFER_FROM, fits, is_full

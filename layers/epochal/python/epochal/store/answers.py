@@ -9,7 +9,10 @@ from typing import Final, NamedTuple, TypeAlias
 from epochal.layout.outcomes import RefusedAppend
 from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import NOTHING, Capacity, Conflict, ExpectedVersion, Outcome, Token
+from epochal.model.capacity import NOTHING, Capacity
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Conflict, Outcome
+from epochal.model.tokens import Token
 
 StreamPlace: TypeAlias = tuple[int | None, str, str]
 """What tells a stream from all others: the place of its table, the table, and its name."""

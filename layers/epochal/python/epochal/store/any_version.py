@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochal.layout.streams import Batch
-from epochal.model.versions import Appended, Conflict, ExpectedVersion, Outcome, Token
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.tokens import Token
 from epochal.store.answers import complete
 from epochal.store.driver import Driver
 from epochal.store.queueing import QueuePlace

@@ -25,25 +25,16 @@ from epochal.layout.streams import (
     TaggedStreams,
 )
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.capacity import NOTHING
 from epochal.model.events import Event
+from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, check_expected
 from epochal.model.kinds import must_be_list
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.positions import Position, Reached
+from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import no_step, stream_name
 from epochal.model.tag_answers import Takes
 from epochal.model.tags import Query, check_tag, check_type, own_tags
-from epochal.model.versions import (
-    ANY,
-    NO_STREAM,
-    NOTHING,
-    STREAM_EXISTS,
-    Appended,
-    Conflict,
-    Outcome,
-    Position,
-    Reached,
-    StreamAppend,
-    Undetermined,
-    check_expected,
-)
 from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS

@@ -38,26 +38,17 @@ from epochal.layout.streams import (
     accepts,
 )
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.capacity import NOTHING
 from epochal.model.events import Event
+from epochal.model.expected_version import UNREAD, ExpectedVersion, check_expected, expected_head, state_meets
 from epochal.model.kinds import must_be_list, must_be_seconds, must_be_whole
 from epochal.model.moments import unix_seconds
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.positions import Position
+from epochal.model.stream_append import StreamAppend
 from epochal.model.tag_answers import Takes
 from epochal.model.tags import Query
-from epochal.model.versions import (
-    NOTHING,
-    UNREAD,
-    Appended,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Position,
-    StreamAppend,
-    Token,
-    check_expected,
-    expected_head,
-    state_meets,
-    version_of,
-)
+from epochal.model.tokens import Token, version_of
 from epochal.plan.ops import Several, Steps
 from epochal.settings import REQUEST_SECONDS
 from epochal.store.answers import complete, refusals_of

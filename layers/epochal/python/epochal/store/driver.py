@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import Capacity
+from epochal.model.capacity import Capacity
 from epochal.plan import costs, failures, ops
 from epochal.plan.values import Item, Units
 from epochal.settings import REQUEST_SECONDS

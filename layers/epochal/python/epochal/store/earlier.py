@@ -15,7 +15,7 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
 from epochal.model.moments import parse_time
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.store.reading import Hole, Reader, StreamState
 
 if TYPE_CHECKING:

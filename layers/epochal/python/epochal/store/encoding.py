@@ -36,8 +36,8 @@ from epochal.model.events import (
 )
 from epochal.model.kinds import must_be_text
 from epochal.model.moments import time_or_now
+from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import TIMER_SET
-from epochal.model.versions import StreamAppend
 from epochal.plan.limits import ITEM_BYTES
 from epochal.store.driver import pool
 

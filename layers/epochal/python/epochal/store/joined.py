@@ -23,8 +23,11 @@ from typing import Final
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.layout.streams import Batch, JoinedWriters
 from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.capacity import Capacity
 from epochal.model.events import Event
-from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
+from epochal.model.expected_version import ANY
+from epochal.model.outcomes import Appended, Outcome
+from epochal.model.tokens import Token
 from epochal.store.answers import complete
 from epochal.store.driver import Turn, turn
 from epochal.store.outcomes import append_error

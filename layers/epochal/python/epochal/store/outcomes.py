@@ -23,18 +23,11 @@ from epochal.errors import (
     WrongTable,
 )
 from epochal.layout.streams import Also
-from epochal.model.versions import (
-    NOTHING,
-    AtVersion,
-    Capacity,
-    Conflict,
-    Expected,
-    ExpectedVersion,
-    StreamAppend,
-    Token,
-    Undetermined,
-    state_meets,
-)
+from epochal.model.capacity import NOTHING, Capacity
+from epochal.model.expected_version import AtVersion, Expected, ExpectedVersion, state_meets
+from epochal.model.outcomes import Conflict, Undetermined
+from epochal.model.stream_append import StreamAppend
+from epochal.model.tokens import Token
 
 MAX_NAMED_EVENTS: Final = 3
 """Largest number of events that the message of a refused append names; the error carries all of them."""

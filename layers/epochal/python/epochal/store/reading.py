@@ -32,10 +32,11 @@ from epochal.layout.streams import (
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
+from epochal.model.capacity import NOTHING, Capacity
 from epochal.model.events import Recorded, RecordedUnfold
 from epochal.model.kinds import must_be_names, must_be_whole
 from epochal.model.moments import Ticks, parse_time, read_moment
-from epochal.model.versions import NOTHING, Capacity, Token
+from epochal.model.tokens import Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from epochal.layout.outcomes import RefusedAppend
-from epochal.model.versions import Appended, Conflict, Outcome
+from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.store.answers import REFUSALS, Refusals, StreamPlace
 from epochal.store.backing_off import LONGEST_PAUSE, pause_seconds
 from epochal.store.driver import Driver

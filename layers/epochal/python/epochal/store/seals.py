@@ -23,7 +23,7 @@ from epochal.errors import EpochalError
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.stream_names import SEALS
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.pages.items import origin
 from epochal.pages.reading import query
 from epochal.pages.writes import is_own, known_state

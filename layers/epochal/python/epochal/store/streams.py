@@ -31,22 +31,15 @@ from epochal.layout.streams import (
     decision_id,
 )
 from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.model.capacity import Capacity
 from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.expected_version import ANY, STREAM_EXISTS, ExpectedVersion, check_expected
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds, unix_seconds
+from epochal.model.outcomes import Appended, Conflict, Outcome
+from epochal.model.positions import Position
+from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import TIMERS, no_step, stream_name
-from epochal.model.versions import (
-    ANY,
-    STREAM_EXISTS,
-    Appended,
-    Capacity,
-    Conflict,
-    ExpectedVersion,
-    Outcome,
-    Position,
-    StreamAppend,
-    check_expected,
-)
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.answers import REFUSALS, complete, refusals_of

@@ -14,7 +14,8 @@ from typing import Final
 
 from epochal.layout.queries import AppendCondition
 from epochal.model.events import Event
-from epochal.model.versions import Appended, Conflict, Reached
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import Reached
 from epochal.pages.tags.entries import TagStreams
 from epochal.store.queueing import Key, QueuePlace
 

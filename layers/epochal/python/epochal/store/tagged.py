@@ -26,10 +26,12 @@ from epochal.model.bodies import Body, Claim
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_texts
 from epochal.model.moments import format_ticks, from_unix_nanoseconds, read_moment
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import Position, Reached
 from epochal.model.stream_names import TIMERS, no_step
 from epochal.model.tag_answers import BackwardPage, Down, Rest, Seen, TaggedPage, Takes
 from epochal.model.tags import Query, Trail, check_tag, check_type, own_tags, parse_event_id
-from epochal.model.versions import Appended, Conflict, Position, Reached, Token
+from epochal.model.tokens import Token
 from epochal.pages.layout import COMPRESS_FROM
 from epochal.pages.tags.append import append
 from epochal.pages.tags.batch import TaggedBatch

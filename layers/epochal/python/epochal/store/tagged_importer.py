@@ -21,10 +21,10 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim, body_size
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, read_moment
+from epochal.model.outcomes import Appended
 from epochal.model.stream_names import TIMER_SET
 from epochal.model.tag_answers import DatedEvent
 from epochal.model.tags import make_place, parse_place
-from epochal.model.versions import Appended
 from epochal.pages.tags.append import append
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.tagged import TaggedEvents, TaggedStore

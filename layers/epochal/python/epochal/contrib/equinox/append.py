@@ -23,20 +23,9 @@ from epochal.layout import decision_keys
 from epochal.layout.outcomes import conflict_at, refusing_head
 from epochal.layout.streams import accepts, decided_events
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import (
-    UNREAD,
-    Appended,
-    AtVersion,
-    Conflict,
-    Expected,
-    ExpectedVersion,
-    Outcome,
-    Token,
-    Undetermined,
-    Unread,
-    expected_head,
-    version_of,
-)
+from epochal.model.expected_version import UNREAD, AtVersion, Expected, ExpectedVersion, Unread, expected_head
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.tokens import Token, version_of
 from epochal.plan.ops import Steps
 
 

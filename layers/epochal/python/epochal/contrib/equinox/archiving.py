@@ -17,7 +17,9 @@ from epochal.index.tip import StoredSpan, load_tip, span_size
 from epochal.index.tip_append import TipOrToken
 from epochal.index.tip_writes import token_of
 from epochal.index.wire_batch import WireBatch
-from epochal.model.versions import NO_STREAM, Appended, version_of
+from epochal.model.expected_version import NO_STREAM
+from epochal.model.outcomes import Appended
+from epochal.model.tokens import version_of
 from epochal.plan.ops import Steps
 
 UNMARKED: Final = bytes(16)

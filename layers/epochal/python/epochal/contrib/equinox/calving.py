@@ -16,7 +16,7 @@ from epochal.index.tip import Tip
 from epochal.index.tip_append import calve_and_update, uncalved
 from epochal.index.tip_writes import put_calf
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact, Update
 from epochal.settings import Settings, variable
 

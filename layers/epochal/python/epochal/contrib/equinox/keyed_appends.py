@@ -14,7 +14,9 @@ from epochal.layout import once
 from epochal.layout.key_records import KeyRecord, RecordContents, done_record, read_record
 from epochal.layout.once import UnfoldsRefused
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.versions import Appended, ExpectedVersion, Outcome, Token, Undetermined, version_of
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Appended, Outcome, Undetermined
+from epochal.model.tokens import Token, version_of
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact
 from epochal.plan.values import Item

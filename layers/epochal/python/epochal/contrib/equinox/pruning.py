@@ -26,7 +26,8 @@ from epochal.index.tip_writes import retry_etag, unchanged_condition
 from epochal.layout.outcomes import conflict_at
 from epochal.layout.streams import Batch, PruneProgress, accepts
 from epochal.lazy_dataclasses import replace
-from epochal.model.versions import Conflict, ExpectedVersion
+from epochal.model.expected_version import ExpectedVersion
+from epochal.model.outcomes import Conflict
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.ops import Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text

@@ -19,8 +19,9 @@ from epochal.layout import streams
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.streams import EncodedUnfold, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.expected_version import ExpectedVersion
 from epochal.model.moments import Ticks, unix_seconds
-from epochal.model.versions import ExpectedVersion, Outcome
+from epochal.model.outcomes import Outcome
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 from epochal.settings import Settings

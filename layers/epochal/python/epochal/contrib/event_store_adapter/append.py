@@ -36,7 +36,7 @@ from epochal.contrib.event_store_adapter.transaction import (
     transaction,
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.model.versions import NO_STREAM, meets
+from epochal.model.expected_version import NO_STREAM, meets
 from epochal.plan import limits, ops
 from epochal.plan.effects import after
 from epochal.plan.values import Item, item_size

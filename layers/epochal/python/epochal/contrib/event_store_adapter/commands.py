@@ -21,9 +21,9 @@ from epochal.contrib.event_store_adapter.ids import AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.model import AggregateEvent, ExpectedLock, RecordedAggregateEvent
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.lazy_dataclasses import replace
+from epochal.model.expected_version import Expected
 from epochal.model.moments import read_moment
 from epochal.model.quantities import quantity
-from epochal.model.versions import Expected
 from epochal.store.driver import Meter
 
 T = TypeVar("T")

@@ -42,9 +42,10 @@ from epochal.deciders.snapshot_marks import NOT_READ, UNREADABLE, remedy, warn_o
 from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
+from epochal.model.capacity import NOTHING, Capacity
+from epochal.model.expected_version import NO_STREAM
 from epochal.model.kinds import must_be_whole
 from epochal.model.plain_functions import must_be_done, must_be_plain, must_be_state
-from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.store.driver import Driver
 from epochal.store.queueing import Key, QueuePlace
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.expected_version import AtVersion, Expected
 from epochal.model.kinds import must_be
 from epochal.model.plain_json import read_json, write_json
-from epochal.model.versions import AtVersion, Expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from epochal.contrib.event_store_adapter.items import AggregateHead
 from epochal.contrib.event_store_adapter.model import AggregateSnapshot, Lock, RecordedAggregateEvent
 from epochal.errors import EpochalError
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.versions import NOTHING, Capacity
+from epochal.model.capacity import NOTHING, Capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

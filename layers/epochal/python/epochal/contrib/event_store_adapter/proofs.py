@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.contrib.proving.proof import CATEGORY, ProofRun
 from epochal.contrib.proving.writers import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.versions import ANY, NO_STREAM
+from epochal.model.expected_version import ANY, NO_STREAM
 
 
 def open_writers(proof: ProofRun, library: str, served: str) -> Iterator[ProofWriter]:

@@ -39,10 +39,10 @@ from epochal.contrib.event_store_adapter.transaction import AggregateBatch, Base
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion, WrongTable
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.expected_version import ANY, NO_STREAM, AtVersion, Expected
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.stream_names import MAX_NAME_BYTES, no_step
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter

@@ -27,9 +27,10 @@ from typing import Final, TypeVar
 from epochal.dynamo.stores import open_streams
 from epochal.errors import brought_by
 from epochal.model.events import Recorded
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Undetermined
 from epochal.plan.limits import BATCH_KEYS
 from epochal.settings import variable
 from epochal.store.streams import Streams

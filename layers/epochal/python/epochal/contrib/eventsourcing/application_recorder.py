@@ -20,7 +20,7 @@ from epochal.contrib.eventsourcing.recorders import EpochalAggregateRecorder
 from epochal.contrib.eventsourcing.records import as_the_library_has_them, logged, notification
 from epochal.contrib.eventsourcing.subscriptions import EpochalSubscription, Inserts
 from epochal.model.events import Recorded
-from epochal.model.versions import StreamAppend
+from epochal.model.stream_append import StreamAppend
 from epochal.store.streams import Streams
 
 

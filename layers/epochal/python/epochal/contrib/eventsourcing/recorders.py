@@ -20,15 +20,9 @@ from uuid import UUID
 from eventsourcing.persistence import AggregateRecorder, IntegrityError, OperationalError, StoredEvent
 
 from epochal.contrib.eventsourcing.records import as_the_library_has_them, event_at, stored_event, version_of
-from epochal.model.versions import (
-    NO_STREAM,
-    Appended,
-    AtVersion,
-    Conflict,
-    ExpectedVersion,
-    StreamAppend,
-    Undetermined,
-)
+from epochal.model.expected_version import NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.stream_append import StreamAppend
 from epochal.store.streams import Streams
 
 ATTEMPTS: Final = 10

@@ -22,7 +22,9 @@ from epochal.contrib.eventsourcing.application_recorder import EpochalApplicatio
 from epochal.contrib.eventsourcing.recorders import ATTEMPTS
 from epochal.contrib.eventsourcing.records import as_the_library_has_them
 from epochal.model.events import Unfold
-from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, StreamAppend
+from epochal.model.expected_version import NO_STREAM, ExpectedVersion
+from epochal.model.outcomes import Appended
+from epochal.model.stream_append import StreamAppend
 from epochal.store.streams import Streams
 
 POSITION: Final = "Position"

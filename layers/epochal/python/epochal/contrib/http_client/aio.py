@@ -22,8 +22,8 @@ from epochal.deciders.on_streams import Decider
 from epochal.dynamo.wire.http import CONNECT_SECONDS, NoAnswer, Unsent
 from epochal.errors import InvalidInput, brought_by
 from epochal.lazy_dataclasses import dataclass, field
+from epochal.model.expected_version import ANY, ExpectedVersion
 from epochal.model.kinds import must_be, must_be_seconds
-from epochal.model.versions import ANY, ExpectedVersion
 from epochal.store.driver import Patience
 
 with brought_by("async", "asynchronous stores", "aiohttp", "yarl"):

@@ -19,21 +19,13 @@ from epochal.deciders.on_streams import NO_COMMAND, Decider, decision_function
 from epochal.deciders.stream_decisions import Transacted, encode_event
 from epochal.errors import Contended, InvalidInput, StreamDeleted
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.capacity import NOTHING, Capacity
+from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion, check_expected
 from epochal.model.kinds import must_be_whole
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.plain_functions import must_be_done, must_be_state
 from epochal.model.stream_names import TIMERS
-from epochal.model.versions import (
-    ANY,
-    NO_EVENTS,
-    NO_STREAM,
-    NOTHING,
-    Appended,
-    Capacity,
-    Conflict,
-    ExpectedVersion,
-    Token,
-    check_expected,
-)
+from epochal.model.tokens import NO_EVENTS, Token
 from epochal.store.context import block_of
 from epochal.store.driver import Patience
 from epochal.store.outcomes import append_error, check_state

@@ -18,19 +18,13 @@ from epochal.contrib.http_client.exchange import HttpRequest
 from epochal.errors import CorruptData, MissingBody, Refused
 from epochal.http.bodies import CODINGS
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.capacity import Capacity
 from epochal.model.events import Recorded, RecordedUnfold
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.position_text import read_position
+from epochal.model.positions import Position
 from epochal.model.tags import Trail
-from epochal.model.versions import (
-    Appended,
-    Capacity,
-    Conflict,
-    Outcome,
-    Position,
-    Token,
-    Undetermined,
-    parse_token,
-)
+from epochal.model.tokens import Token, parse_token
 
 _ENCODINGS: Final = {name: number for number, name in CODINGS.items()}
 

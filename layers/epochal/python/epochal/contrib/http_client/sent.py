@@ -22,8 +22,8 @@ from epochal.http.bodies import json_text
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Event, Unfold
+from epochal.model.expected_version import AtVersion, Expected, ExpectedVersion, check_expected
 from epochal.model.tags import Query
-from epochal.model.versions import AtVersion, Expected, ExpectedVersion, check_expected
 
 TOGETHER: Final = 3 * 1024 * 1024
 """Bytes of the bodies in one request. A function takes 6 MB, in which a body of JSON may have twice its bytes, because

@@ -44,23 +44,16 @@ from epochal.errors import (
 )
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.expected_version import ANY, Expected, ExpectedVersion, check_expected
 from epochal.model.kinds import must_be_list, must_be_whole
 from epochal.model.moments import format_ticks, read_moment
+from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.position_text import write_position
+from epochal.model.positions import Position
+from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import stream_name
 from epochal.model.tags import Query
-from epochal.model.versions import (
-    ANY,
-    Appended,
-    Conflict,
-    Expected,
-    ExpectedVersion,
-    Outcome,
-    Position,
-    StreamAppend,
-    Token,
-    check_expected,
-)
+from epochal.model.tokens import Token
 from epochal.store.bulk import Answer, BulkAppend
 from epochal.store.context import new_key
 from epochal.store.encoding import check_key, with_metadata

@@ -20,12 +20,14 @@ from epochal.contrib.http_client.sent import event_member, query_member, with_up
 from epochal.contrib.http_client.streams import condition_members, key_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.capacity import NOTHING
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be_list, must_be_whole
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.position_text import write_position
+from epochal.model.positions import Position
 from epochal.model.tag_answers import Seen
 from epochal.model.tags import Query, parse_event_id
-from epochal.model.versions import NOTHING, Appended, Conflict, Position
 from epochal.store.encoding import with_metadata
 from epochal.store.outcomes import condition_error
 from epochal.store.reading import Direction, check_range

@@ -27,9 +27,9 @@ from epochal.deciders.loop import DecisionSource
 from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.feed.events import FeedEvent
 from epochal.lazy_dataclasses import dataclass
+from epochal.model.capacity import NOTHING
 from epochal.model.events import Event
 from epochal.model.stream_names import category_of
-from epochal.model.versions import NOTHING
 from epochal.plugins import layouts
 from epochal.reactions.calls import Calls
 from epochal.reactions.definition import Delivery

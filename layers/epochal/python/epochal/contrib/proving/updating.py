@@ -13,7 +13,7 @@ from epochal.contrib.proving.store import stream_writer
 from epochal.contrib.proving.writers import KIND
 from epochal.dynamo.aws_errors import translate_errors
 from epochal.model.events import Event
-from epochal.model.versions import ANY
+from epochal.model.expected_version import ANY
 
 SETTING: Final = "POWERTOOLS_LOG_LEVEL"
 FUNCTION: Final = "indexer"

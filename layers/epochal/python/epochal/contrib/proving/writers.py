@@ -14,8 +14,9 @@ from epochal.contrib.proving.proof import CATEGORY, Broken, ProofRun
 from epochal.layout.registry import layouts_in
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event
+from epochal.model.expected_version import ANY, NO_STREAM
+from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.tags import Query, QueryItem
-from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
 from epochal.plugins import NATIVE
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore

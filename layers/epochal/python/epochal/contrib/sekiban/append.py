@@ -21,8 +21,9 @@ from epochal.layout.query_reads import first_in_the_way
 from epochal.lazy_dataclasses import replace
 from epochal.model.bodies import content_of
 from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import Position, Reached
 from epochal.model.tags import own_tags, repeats
-from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Refusal, Steps
 from epochal.plan.values import Key

@@ -15,9 +15,9 @@ from epochal.contrib.sekiban.items import TagSite, is_head, read_head
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.queries import Fence, types_fenced_by
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.positions import Reached
 from epochal.model.tag_answers import TagCount, TagEntry
 from epochal.model.tags import is_reserved
-from epochal.model.versions import Reached
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import BatchGet, Query, Scan, Steps
 from epochal.plan.values import Item, Key, decodes, read_number, text

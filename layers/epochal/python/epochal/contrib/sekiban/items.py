@@ -16,8 +16,8 @@ from epochal.model.bodies import Claim, content_of
 from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_whole
 from epochal.model.moments import MAX_EXPIRES, Ticks
+from epochal.model.positions import Reached
 from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, make_place
-from epochal.model.versions import Reached
 from epochal.plan.ops import Query
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (

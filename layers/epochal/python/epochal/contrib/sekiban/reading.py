@@ -29,9 +29,9 @@ from epochal.layout.queries import Fence, at_the_end, begun, check_covered, is_n
 from epochal.layout.query_reads import ENTRIES, Part, PartBack, Wanted
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import REST, Down, Reach, Seen, Takes
 from epochal.model.tags import Trail
-from epochal.model.versions import Position, Reached
 from epochal.plan.batches import get_all, settled
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps

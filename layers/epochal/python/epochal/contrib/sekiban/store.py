@@ -25,8 +25,8 @@ from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.tags import make_place
-from epochal.model.versions import Appended, Conflict
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver

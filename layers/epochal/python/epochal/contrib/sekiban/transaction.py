@@ -16,8 +16,8 @@ from epochal.contrib.sekiban.items import (
 )
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event, Recorded
+from epochal.model.positions import Reached
 from epochal.model.tags import EVERYTHING, UNTAGGED, type_tag
-from epochal.model.versions import Reached
 from epochal.plan.conditions import Absent, All, equals
 from epochal.plan.ops import Check, Put, Transact, TransactionWrite
 from epochal.plan.values import number, text

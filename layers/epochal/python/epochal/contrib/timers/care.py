@@ -29,8 +29,8 @@ from epochal.layout.changes import Span
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.moments import Ticks
+from epochal.model.outcomes import Appended
 from epochal.model.stream_names import TIMER_SET
-from epochal.model.versions import Appended
 
 PAGE: Final = 100
 

@@ -37,8 +37,8 @@ from epochal.layout.registry import layouts_in, source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event
 from epochal.model.moments import Ticks, from_unix_nanoseconds, parse_time
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.stream_names import TAG_STREAMS, TIMER_SET
-from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Pause, Several, Steps
 from epochal.reactions.definition import Delivery, Reaction
 from epochal.scheduling import query_of, timer_of

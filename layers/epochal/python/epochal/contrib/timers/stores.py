@@ -10,10 +10,11 @@ from epochal.errors import Contended, CorruptData, MissingBody
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Recorded
+from epochal.model.expected_version import ANY, ExpectedVersion
 from epochal.model.kinds import must_be
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.stream_names import TIMERS
 from epochal.model.tag_answers import Seen
-from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
 from epochal.scheduling import At, Fold, LostSetting, Timer, cancel, later, query_of, timer_name
 from epochal.store.encoding import BodyCodec
 from epochal.store.outcomes import append_error

@@ -22,16 +22,10 @@ from epochal.layout.streams import (
     Known,
 )
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.positions import Position, Reached
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import own_tags
-from epochal.model.versions import (
-    Appended,
-    Conflict,
-    Outcome,
-    Position,
-    Reached,
-    Undetermined,
-)
 from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Tries, Writes, run_commit
 from epochal.pages.items import Page

@@ -23,7 +23,7 @@ from epochal.layout.streams import (
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event, Recorded
 from epochal.model.moments import Ticks, format_ticks
-from epochal.model.versions import Reached
+from epochal.model.positions import Reached
 from epochal.pages.batch import AHEAD, Packed, packed
 from epochal.pages.frames import time_of
 from epochal.pages.tags.entries import (

@@ -52,9 +52,9 @@ from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import OutlinedEvent, Recorded
+from epochal.model.positions import Reached
 from epochal.model.stream_names import EVENT_IDS, TAG_STREAMS
 from epochal.model.tags import EVERYTHING, RANDOM_DIGITS, UNTAGGED, Trail, is_reserved, type_tag
-from epochal.model.versions import Reached
 from epochal.pages.frames import ByteReader, Writer, time_of
 from epochal.pages.items import Page, PageSpan, page_key, read_page
 from epochal.plan.batches import get_all, settled

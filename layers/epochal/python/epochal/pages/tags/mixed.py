@@ -23,12 +23,9 @@ from epochal.layout.streams import (
     Known,
 )
 from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.expected_version import ExpectedVersion
 from epochal.model.moments import unix_seconds
-from epochal.model.versions import (
-    Appended,
-    ExpectedVersion,
-    Outcome,
-)
+from epochal.model.outcomes import Appended, Outcome
 from epochal.pages.appending import is_new, outcome_under_key
 from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Tries, Writes, run_commit

@@ -20,9 +20,10 @@ from epochal.layout.queries import Fence, at_the_end, begun, check_covered, is_n
 from epochal.layout.query_reads import ENTRIES, Part, PartBack, Wanted
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Recorded
+from epochal.model.positions import Position, Reached
 from epochal.model.tag_answers import REST, Down, Reach, Seen, Takes
 from epochal.model.tags import Trail
-from epochal.model.versions import MAX_VERSION, Position, Reached
+from epochal.model.tokens import MAX_VERSION
 from epochal.pages.items import Page, read_page
 from epochal.pages.reading import SHORT, Cursor, advance, last_pages, load_head, query, stand
 from epochal.pages.reading import begin as begin_stream

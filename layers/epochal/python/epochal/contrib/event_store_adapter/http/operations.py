@@ -45,7 +45,8 @@ from epochal.http.problems import Kind, Problem
 from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_TYPE_BYTES
-from epochal.model.versions import MAX_VERSION, AtVersion, Expected
+from epochal.model.expected_version import AtVersion, Expected
+from epochal.model.tokens import MAX_VERSION
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES

@@ -42,7 +42,7 @@ from epochal.http.problems import Kind, Problem, problem_of
 from epochal.http.query_strings import QueryString
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.tags import parse_place
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 
 Content = Callable[[], Iterator[bytes]]
 """Opens a state and yields its content in chunks."""

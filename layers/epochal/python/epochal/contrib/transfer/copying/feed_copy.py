@@ -27,7 +27,7 @@ from epochal.index.groups import MAX_NAMES, MAX_PARKED, LoadedState, StateConfli
 from epochal.index.wire_batch import Ids
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 from epochal.store.driver import ahead
 
 AT_ONCE: Final = 8

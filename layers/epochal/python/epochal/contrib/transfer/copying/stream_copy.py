@@ -33,9 +33,9 @@ from epochal.model import events as model
 from epochal.model import stream_names
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import RecordedUnfold
+from epochal.model.expected_version import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.stream_names import no_step, stream_name
-from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.encoding import store_unfolds
 from epochal.store.streams import Streams, prunable
 from epochal.store.tagged_importer import marked

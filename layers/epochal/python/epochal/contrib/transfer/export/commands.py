@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -35,10 +35,6 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.moments import read_moment
 from epochal.model.quantities import quantity
 from epochal.plan.tables import TableSpec
-
-if TYPE_CHECKING:
-    pass
-
 
 MEASURED: Final = 100
 """Rows that a printed table's column widths are computed from."""

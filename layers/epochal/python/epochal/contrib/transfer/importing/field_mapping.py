@@ -27,7 +27,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event
 from epochal.model.stream_names import MAX_NAME_BYTES, no_step, stream_name
 from epochal.model.tags import parse_event_id
-from epochal.model.versions import MAX_VERSION
+from epochal.model.tokens import MAX_VERSION
 
 FIELDS: Final = (
     "stream",

@@ -31,7 +31,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, UnknownType
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import body_size
-from epochal.model.versions import Token
+from epochal.model.tokens import Token
 from epochal.store.driver import ahead, pool
 from epochal.store.encoding import BodyCodec
 

@@ -30,7 +30,9 @@ from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Event, Recorded
-from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
+from epochal.model.expected_version import NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tokens import Token
 from epochal.plan.costs import units
 from epochal.plan.ops import BatchGet, Done, Found, Get, Items, Op, Query, Reply, Scan, Together, TransactGet
 from epochal.plan.values import write_units
