@@ -4,6 +4,27 @@
 
 Constructs of an optional package are in its module `cdk`: `epochal.contrib.publish.cdk`. Names are resolved when they
 are first used, so that settings of a stage are read without CDK, which starts Node.
+
+store               is the construct of a store
+store_options       has the settings of a store by name
+reaction            is the construct of a reaction
+reaction_code       finds the folder of a reaction's code
+declared_reactions  makes the reactions that a stage declares in `cdk.json`
+waker               wakes reactions when they are deployed
+
+stages              has the settings of a deployment
+stage_rules         says what these settings may hold
+coherence           finds settings that contradict each other
+stage_changes       changes settings by JSON
+rules               has the rules that settings obey, and the error of one that breaks them
+arguments           checks the arguments of constructs
+placement           refuses a construct outside of the store's account and region
+
+targets             has the target of a deployment
+sources             lists the targets: AWS, or the embedded AWS
+user_cache          finds the folder of fetched programs and packages
+uncaught            prints errors of constructs that nobody catches
+parts               are the constructs that stacks are made of
 """
 
 from __future__ import annotations

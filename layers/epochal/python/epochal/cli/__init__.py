@@ -18,6 +18,7 @@ parked        parked list, show, replay, discard
 reactions     finds the reactions that arguments name
 models        models list, get, find, count, drop
 index         index status, verify, repair
+doctor        doctor
 index_output  prints states and findings of the index
 rebuild       index rebuild
 poison        index poison list, retry, discard

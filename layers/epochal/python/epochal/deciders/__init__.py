@@ -1,4 +1,32 @@
-"""Decisions: states folded from typed events, and the loop that decides on them until its append is stored."""
+"""Decisions: states folded from typed events, and the loop that decides on them until its append is stored.
+
+Programs use these modules:
+
+on_streams           decides on streams: one at a time, or several at once
+on_queries           decides on tagged events, by projections and one conditional append
+on_stream_and_query  decides on the state of one stream and projections
+projections          declares questions about past events
+access               chooses which events make a state, and what is stored with a decision
+loading              loads states: from the store, from a cache, or by assumption
+cache                keeps states in this process
+codecs               converts events of a domain to stored ones, and back
+upcasting            converts what an older program wrote
+
+loop                 is the loop of every decision
+stream_decisions     is a decision on the states of streams
+folding              folds a state from a head and older events
+model_snapshots      stores the states of projections
+snapshot_marks       marks what a snapshot was made with
+fingerprints         fingerprints classes, to notice that their stored form changed
+shapes               writes values as JSON, and reads them back
+type_hints           finds the shape of a type
+value_forms          finds the form of a class's values by the library that made it
+round_trips          compares a value with what was read back
+mismatch             is the error of a value that does not survive JSON
+msgspec_checks       refuses classes of msgspec that do not survive JSON
+pydantic_checks      refuses classes of Pydantic that do not survive JSON
+pydantic_fields      has the fields of Pydantic classes, by their names in JSON
+"""
 
 from __future__ import annotations
 

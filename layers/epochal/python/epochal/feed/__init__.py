@@ -1,4 +1,30 @@
-"""The feed: all events of all streams, read from the index and from their stores."""
+"""The feed: all events of all streams, read from the index and from their stores.
+
+The first part writes the index, the second reads the feed:
+
+stream_records      reads what the indexer's function receives: changes of tables
+append_order        puts the changes of a batch in the order of their appends
+index_writer        keeps the state of partitions between calls, and writes to the index
+indexer             indexes batches of changes
+unreadable_records  stores records that can never be indexed, with the cause
+notices             publishes how far partitions have moved
+
+span_reader         reads the spans of a partition page by page, without events
+filters             chooses spans by category and predicate
+events              brings the events of all layouts in one form
+history             reads events for spans from the store of each layout
+stream_history      reads events of named streams, of any layout
+hydration           reads the events for the spans of a page, several streams at the same time
+page_filling        fills a page with events up to its size
+results             has the pages that readers return
+waiting             lets readers of one process share their looks at a partition
+reader              reads a partition of the feed: by page, to the tail, or without end
+latest              reads the latest items of a partition
+newest              puts the newest items of several partitions in order
+ordered             reads several partitions in one order, by time
+whole               reads all partitions at once
+conversations       reads the events of one conversation as a tree
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@
     events, feed_items, stream_views, tagged_views, tag_views
                         views for answers, and their schemas
     bodies              bodies of events, as they are sent and shown
+    checked             checks of events against JSON Schemas
+    tag_pages           pages of the tags and events that are listed
     event_fields, stream_fields                     schemas of fields that several of these have
     answer_size         how much an answer may hold
     declarations        the decorator that declares a function as an operation
@@ -17,6 +19,7 @@
     metering, answers                               a store for one request, and its answer with its cost
     problems, stream_problems                       every error as an RFC 9457 document
     gateway, gateway_requests, gateway_log          the Lambda handler: all that knows AWS Lambda
+    coldstart           disables the garbage collector during a cold start
     openapi             the OpenAPI documents; no module that serves requests imports it
     client_profile, openapi_3_0                     documents for generators of clients, without rules between fields
 

@@ -1,6 +1,7 @@
 """Layouts: streams as items and back. Each plans requests and interprets replies; none performs one.
 
-streams        what the store asks of a layout, and how an append of it can end
+streams        what the store asks of a layout, and what an append is
+outcomes       how a layout answers an append
 queries        what fences a query, and what it matches
 query_reads    reading the matches of a query, a part at a time
 once           appends under an idempotency key

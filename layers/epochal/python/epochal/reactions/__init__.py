@@ -1,4 +1,23 @@
-"""Reactions: functions called with every event, in order within a stream, and how far each group has come."""
+"""Reactions: functions called with every event, in order within a stream, and how far each group has come.
+
+Programs use these modules:
+
+definition       declares a reaction
+composite        joins several reactions under one name
+parking          lists, replays and skips parked streams
+steering         pauses, resumes, resets and deletes groups, and shows their lag
+
+reactor          runs a reaction over a partition
+group_member     reads and replaces the state of the group for one process
+page_tasks       makes tasks of a page of the feed, and computes the state after them
+handling         handles the events of one stream
+calls            calls the handler, and waits for it
+event_loop       runs handlers that are `async def` in a thread
+failures         has the failures of handlers as values
+traces           shows errors without values
+filter_coverage  finds names in a filter that match nothing
+reset_effect     counts what a reset does to the events of a partition
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """Read models: documents that are exactly as up to date as they say.
 
-documents  the read models of a store: fold events into documents, and get them
-keys       values of documents by which a model is queried
-asking     pages of documents in the order of a key, and counts
+documents         the read models of a store: fold events into documents, and get them
+keys              values of documents by which a model is queried
+value_texts       texts of these values, in their order
+asking            pages of documents in the order of a key, and counts
+generation_heads  the item that says with which keys a generation of a model was built
+dropping          deleting a generation of a model
 """
 
 from __future__ import annotations

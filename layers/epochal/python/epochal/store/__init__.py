@@ -19,7 +19,9 @@ These are built on:
     encoding           encodes events and unfolds for storage, and decodes them
     seals              signs tokens, so that one from outside can begin a page without a read
     any_version        appends that expect no version, one after another in a process
+    refusals           waits before a load whose caller was refused repeatedly
     queueing           lets callers of one process that write to the same stream take turns
+    tag_turns          lets appends of one process under the same tags take turns
     backing_off        pauses of a writer that was refused, so that others can finish
     driver             performs operations with retries, and remembers writes whose outcome is unknown
     plugin             registers the pages layout

@@ -16,8 +16,10 @@ streams of users need beside that.
     keyed_appends       appends under an idempotency key
     calving             when events leave the Tip, and how
     port                reading, in either direction, past what is gone; what the feed and a deployment need
-    pruning             pruning, deleting, archiving
+    pruning             pruning and deleting
+    archiving           copying events to an archive before they are pruned
     streams             the store of streams, and opening it
+    plugin              the parts of the layout, for the rest of the library
 
 Names are resolved when they are first used: a function that reads the feed needs no appends.
 """

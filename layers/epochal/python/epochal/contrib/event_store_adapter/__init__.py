@@ -8,16 +8,23 @@ FORMATS §2 has the bytes. The rules in short:
 - Events are numbered from 1 without holes, and never change.
 - The original libraries share the tables. What they do not write, we do without (`head_version` tells who wrote last).
 
-    ids, model          ids of aggregates; their events and snapshots
-    hashes, items       how keys are made; what is stored
-    serializers         how payloads hold events and snapshots
-    append, transaction plans of an append
-    reading, retention  plans of reads, and of retiring copies of snapshots
-    store, event_pages  what users call
-    deciders            deciders on aggregates, with snapshot_policies and state_codecs
-    port, history       what the feed and a deployment need
-    http, commands, aio the service, the tools, asynchronous programs
-    copies, proofs      what `epochal copy` and `epochal prove` need
+    ids, model            ids of aggregates; their events and snapshots
+    hashes, items         how keys are made; what is stored
+    serializers           how payloads hold events and snapshots
+    append, transaction   plans of an append
+    outcomes              how appends end, and what a replay reads
+    reading, retention    plans of reads, and of retiring copies of snapshots
+    store, event_pages    what users call
+    opening               opening aggregates on tables or in memory
+    deciders              deciders on aggregates
+    snapshot_policies     which appends of deciders store a snapshot
+    state_codecs          snapshots of states
+    sealed_states         snapshots of states that are sealed for a person
+    port, history         what the feed and a deployment need
+    plugin                the parts of the layout, for the rest of the library
+    http, commands        the operations of the HTTP API, and the commands of the tools
+    aio                   aggregates and deciders for asynchronous programs
+    copies, proofs        what `epochal copy` and `epochal prove` need
 
 Names are resolved when they are first used: a function that reads the feed needs no deciders.
 """

@@ -1,8 +1,11 @@
 """Processes: what happens next, and what is done about it, over days: state, outputs and timers of many instances.
 
-outputs     what a process answers an input with, how that is stored, and the two reactions that run a process: one
-            takes inputs, one performs outputs
-process     a process's rules, and its instances: what an input makes of one
+process       a process's rules, and its instances: what an input makes of one
+outputs       what a process answers an input with, and how that is stored
+handlers      the handlers of the two reactions that run a process: one takes inputs, one performs outputs
+sealed_state  an instance's state, sealed for every person whose sealed data its inputs have
+testing       rules of processes as examples
+cdk           a process as it is deployed
 """
 
 from epochal.contrib.processes.outputs import (

@@ -2,4 +2,5 @@
 
 tagged          on tagged events, which have more here than elsewhere
 operations      on states of projections: each declares what it takes, performs it and shows the outcome
+routes          the operations, which are read in a cold start
 """
