@@ -1,8 +1,8 @@
 """Tokens: the exact state of a stream, with which its next append is one request.
 
 A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a version
-with the etag of the stream's last item (the Tip) and the few figures that the calving rule needs, so that a writer that
-holds one need not read.
+with the etag of the stream's last item, and the sizes by which a layout decides whether to begin a new item, so that a
+writer that holds a token need not read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field
 
 MAX_VERSION: Final = 2_147_483_646
-"""Sort key 2147483647 is the Tip's, so indices end below it (FORMATS §1)."""
+"""Highest version of a stream. The next number is the Tip's sort key in tables of Tips (FORMATS §1); all layouts share
+the limit."""
 
 _TOKEN: Final = re.compile(
     r"(0|[1-9]\d{0,9})"
