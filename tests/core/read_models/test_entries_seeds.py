@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -16,22 +15,17 @@ import pytest
 from epochal.errors import Contended
 from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
-from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Transact
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key
 from epochal.read_models.value_texts import written
 from epochal.store.driver import Driver, Meter
-from epochal.testing.memory import MemoryTables
+from tests.core.read_models.failing_writers import FailingWriters, Killed
 from tests.support.examples import seeds
 
 STREAMS, EVENTS = 4, 12
 TOTAL = "total"
-
-
-class Killed(BaseException):
-    """The process has ended."""
 
 
 def owners(document: Any) -> Any:
@@ -77,14 +71,8 @@ def fold(found: Documents, event: FeedEvent) -> None:
         found.delete(change["of"])
 
 
-@dataclass
-class World:
+class World(FailingWriters):
     """Two writers of two generations, on one table."""
-
-    luck: Random
-    tables: MemoryTables = field(default_factory=lambda: MemoryTables({READ_MODELS.kind: READ_MODELS}))
-    streams: dict[str, list[FeedEvent]] = field(default_factory=dict)
-    depth: int = 0
 
     def models(self) -> ReadModels:
         driver = Driver(execute=self.execute, meter=Meter(), sleep=lambda _: None)
@@ -96,25 +84,13 @@ class World:
             "m", generation, **GENERATIONS[generation]
         )
 
-    def execute(self, op: Op) -> Reply:
-        fate = self.luck.random()
-        if fate < 0.04:
-            raise Killed
-        if fate < 0.08:
-            raise RequestNotApplied("throttled")
-        if fate < 0.25 and self.depth == 0 and isinstance(op, Transact):
-            self.depth += 1
-            try:
-                self.deliver()
-            finally:
-                self.depth -= 1
+    def is_overtaken(self, op: Op, fate: float) -> bool:
+        return fate < 0.25 and self.depth == 0 and isinstance(op, Transact)
+
+    def perform(self, op: Op) -> Reply:
         reply = self.tables.execute(op)
         if not isinstance(op, Get | Query):
             self.check()
-        if fate > 0.96:
-            raise Killed
-        if fate > 0.9:
-            raise Lost("cut off")
         return reply
 
     def deliver(self) -> None:

@@ -22,23 +22,18 @@ from epochal.feed.events import FeedEvent
 from epochal.layout.tables import READ_MODELS
 from epochal.lazy_dataclasses import replace
 from epochal.plan.conditions import Absent
-from epochal.plan.failures import Lost, RequestNotApplied
 from epochal.plan.ops import Get, Op, Put, Query, Reply
 from epochal.plan.values import Item, number, text
 from epochal.reactions.definition import Delivery
 from epochal.read_models.documents import SMALL, Documents, ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
-from epochal.testing.memory import MemoryTables
+from tests.core.read_models.failing_writers import FailingWriters, Killed
 from tests.support.examples import seeds
 
 STREAMS = [f"S-{number}" for number in range(4)]
 EVENTS = 10
 STALE = 4
 """Versions of an item that a read without consistency may show."""
-
-
-class Killed(BaseException):
-    """The process has ended."""
 
 
 def history(luck: Random) -> dict[str, list[FeedEvent]]:
@@ -67,15 +62,11 @@ def fold(documents: Documents, event: FeedEvent) -> None:
 
 
 @dataclass
-class World:
+class World(FailingWriters):
     """Writers of one model, on tables whose reads may be late."""
 
-    luck: Random
-    keys: dict[str, Any] | None
-    tables: MemoryTables = field(default_factory=lambda: MemoryTables({READ_MODELS.kind: READ_MODELS}))
-    streams: dict[str, list[FeedEvent]] = field(default_factory=dict)
+    keys: dict[str, Any] | None = None
     versions: dict[tuple[str, str], list[Item | None]] = field(default_factory=lambda: defaultdict(list))
-    depth: int = 0
 
     def model(self, execute: Callable[[Op], Reply] | None = None) -> ReadModel[Any]:
         driver = Driver(execute=execute or self.tables.execute, meter=Meter(), sleep=lambda _: None)
@@ -110,26 +101,14 @@ class World:
         ]
         return [item for item in chosen if item is not None]
 
-    def execute(self, op: Op) -> Reply:
-        fate = self.luck.random()
-        if fate < 0.04:
-            raise Killed
-        if fate < 0.08:
-            raise RequestNotApplied("throttled")
-        if fate < 0.3 and self.depth < 2 and not isinstance(op, Get | Query):
-            self.depth += 1
-            try:
-                self.deliver()
-            finally:
-                self.depth -= 1
+    def is_overtaken(self, op: Op, fate: float) -> bool:
+        return fate < 0.3 and self.depth < 2 and not isinstance(op, Get | Query)
+
+    def perform(self, op: Op) -> Reply:
         reply = self.tables.execute(op)
         self.note()
         if isinstance(op, Query) and not op.consistent and self.luck.random() < 0.5:
-            reply = replace(reply, items=self.late(op))
-        if fate > 0.96:
-            raise Killed
-        if fate > 0.9:
-            raise Lost("cut off")
+            return replace(reply, items=self.late(op))
         return reply
 
     def deliver(self) -> None:
