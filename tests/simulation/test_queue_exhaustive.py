@@ -1,7 +1,7 @@
 """Callers that take turns, in every order of what they do: one at a time, and all of them in the end.
 
-Callers are greenlets of one thread. Each goes on until it waits for its turn or is at work, and then whoever is chosen
-goes on; every choice is made once. Nobody is passed here, so a caller whom nobody wakes is found at once.
+A caller goes on until it waits for its turn or is at work. Nobody is passed here, so a caller whom nobody wakes is
+found at once.
 """
 
 # ruff: noqa: SLF001  a mutant reaches inside
@@ -12,52 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from greenlet import getcurrent, greenlet
 
 from epochal.plan.ops import Done
 from epochal.store import queueing
 from epochal.store.driver import TURN, Driver, Meter
 from epochal.store.queueing import CallerQueue, QueuePlace, Ticket
 from tests.simulation.mutants import Mutants, Patch
+from tests.support.caller_orders import Interrupted, Pending, every_order, let_others_go_on, run_callers
 
 CART, ACCOUNT = ("streams", "Cart-1"), ("streams", "Account-1")
-MOST_STEPS = 100
-"""More than any order of these callers takes."""
-
 MUTANTS = Mutants()
 mutant = MUTANTS.add
 
 Keys = tuple[tuple[str, ...], ...]
-
-
-class Interrupted(BaseException):
-    """As a signal interrupts a thread, or the end of a loop a task."""
-
-
-class Pending:
-    """A turn for which a caller waits by letting others go on."""
-
-    def __init__(self) -> None:
-        self.come = False
-
-    def set(self) -> None:
-        self.come = True
-
-    def is_set(self) -> bool:
-        return self.come
-
-    def wait(self, timeout: float | None = None) -> bool:
-        del timeout
-        if not self.come:
-            let_others_go_on(self)
-        return self.come
-
-
-def let_others_go_on(waits_for: Pending | None = None) -> None:
-    parent = getcurrent().parent
-    assert parent is not None
-    if parent.switch(waits_for) == "interrupt":
-        raise Interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +60,15 @@ CASES = {
 
 @dataclass
 class Play:
-    """One order of what callers do: of those who can go on, the one whom the next of `choices` names, else the first.
+    """One order of what callers do.
 
     Attributes:
-        options: how many there were to choose from, each time.
         working: callers at work by key.
         arrivals: callers by key, in the order in which they have joined its queue.
         served: callers by key, in the order in which they were at work.
     """
 
     case: Case
-    choices: list[int]
-    options: list[int] = field(default_factory=list)
     working: dict[tuple[str, ...], int] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)
     given_up: list[int] = field(default_factory=list)
@@ -143,26 +107,9 @@ class Play:
             for key in keys:
                 del self.working[key]
 
-    def run(self) -> None:
-        waits: dict[int, tuple[greenlet, Pending | None]] = {
-            number: (greenlet(self._call(number, *keys)), None) for number, keys in enumerate(self.case.calls)
-        }
-        choices, interrupts = iter(self.choices), self.case.interrupts
-        for _ in range(MOST_STEPS):
-            able = [(number, "") for number, (_, turn) in waits.items() if turn is None or turn.come]
-            assert able or not waits, f"nobody wakes {sorted(waits)}"
-            if not waits:
-                return
-            if interrupts:
-                able += [(number, "interrupt") for number, (caller, _) in waits.items() if caller]
-            self.options.append(len(able))
-            number, how = able[next(choices, 0)]
-            interrupts -= how == "interrupt"
-            caller, _ = waits.pop(number)
-            turn = caller.switch(*([how] if caller else []))
-            if not caller.dead:
-                waits[number] = (caller, turn)
-        raise AssertionError("callers go on without end")
+    def run(self, choices: list[int]) -> list[int]:
+        calls = [self._call(number, *keys) for number, keys in enumerate(self.case.calls)]
+        return run_callers(calls, choices, interrupts=self.case.interrupts, at_work=True)
 
     def check(self) -> None:
         """Everybody has had a turn or was interrupted, in the order of the calls, and no queue is left."""
@@ -176,18 +123,12 @@ class Play:
 
 def orders(case: Case) -> Iterator[Play]:
     """Every order, each once."""
-    choices: list[int] = []
-    while True:
+
+    def begin() -> Play:
         queueing._QUEUES.clear()
-        play = Play(case, choices)
-        play.run()
-        yield play
-        choices = [*choices, *[0] * (len(play.options) - len(choices))]
-        while choices and choices[-1] + 1 == play.options[len(choices) - 1]:
-            choices.pop()
-        if not choices:
-            return
-        choices[-1] += 1
+        return Play(case)
+
+    return every_order(begin, Play.run)
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,14 @@
 """Callers who join their appends, in every order of what they do: each is answered, and nobody waits for ever.
 
-Callers are greenlets of one thread. Each goes on until it waits for its turn or is about to write, and then whoever is
-chosen goes on; every choice is made once. So a caller whom nobody wakes is found at once: nobody is left to go on.
+A caller goes on until it waits for its turn or is about to write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
-from greenlet import getcurrent, greenlet
 
 from epochal import Appended, Event
 from epochal.layout.streams import Batch
@@ -19,51 +16,17 @@ from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store import joined
 from epochal.store.joined import JoinedAppends, Waiting
 from epochal.testing.stores import memory_streams
+from tests.support.caller_orders import Interrupted, Pending, every_order, let_others_go_on, run_callers
 
 S = "Sensor-1"
-MOST_STEPS = 100
-"""More than any order of these callers takes."""
-
-
-class Interrupted(BaseException):
-    """As a signal interrupts a thread, or the end of a loop a task."""
-
-
-class Pending:
-    """A turn for which a caller waits by letting others go on."""
-
-    def __init__(self) -> None:
-        self.come = False
-
-    def set(self) -> None:
-        self.come = True
-
-    def is_set(self) -> bool:
-        return self.come
-
-    def wait(self) -> None:
-        if not self.come and let_others_go_on(self) == "interrupt":
-            raise Interrupted
-
-
-def let_others_go_on(waits_for: Pending | None = None) -> Any:
-    parent = getcurrent().parent
-    assert parent is not None
-    return parent.switch(waits_for)
 
 
 @dataclass
 class Play:
-    """One order of what callers do: of those who can go on, the one whom the next of `choices` names, else the first.
-
-    Attributes:
-        options: how many there were to choose from, each time.
-    """
+    """One order of what callers do."""
 
     callers: int
     interrupts: int
-    choices: list[int]
-    options: list[int] = field(default_factory=list)
     writing: int = 0
     writes: int = 0
     ends: dict[int, Appended | BaseException] = field(default_factory=dict)
@@ -92,26 +55,8 @@ class Play:
 
         return call
 
-    def run(self) -> None:
-        waits: dict[int, tuple[greenlet, Pending | None]] = {
-            number: (greenlet(self._call(number)), None) for number in range(self.callers)
-        }
-        choices = iter(self.choices)
-        for _ in range(MOST_STEPS):
-            able = [(number, "") for number, (_, turn) in waits.items() if turn is None or turn.come]
-            assert able or not waits, f"nobody wakes {sorted(waits)}"
-            if not waits:
-                return
-            if self.interrupts:
-                able += [(number, "interrupt") for number, (_, turn) in waits.items() if turn is not None]
-            self.options.append(len(able))
-            number, how = able[next(choices, 0)]
-            self.interrupts -= how == "interrupt"
-            caller, _ = waits.pop(number)
-            turn = caller.switch(*([how] if caller else []))
-            if not caller.dead:
-                waits[number] = (caller, turn)
-        raise AssertionError("callers go on without end")
+    def run(self, choices: list[int]) -> list[int]:
+        return run_callers(map(self._call, range(self.callers)), choices, interrupts=self.interrupts)
 
     def check(self) -> None:
         """Each event is stored once, where its caller was told, and none of a caller who has given up before."""
@@ -125,17 +70,7 @@ class Play:
 
 def orders(callers: int, interrupts: int) -> Iterator[Play]:
     """Every order, each once."""
-    choices: list[int] = []
-    while True:
-        play = Play(callers, interrupts, choices)
-        play.run()
-        yield play
-        choices = [*choices, *[0] * (len(play.options) - len(choices))]
-        while choices and choices[-1] + 1 == play.options[len(choices) - 1]:
-            choices.pop()
-        if not choices:
-            return
-        choices[-1] += 1
+    return every_order(lambda: Play(callers, interrupts), Play.run)
 
 
 @pytest.fixture(autouse=True)
