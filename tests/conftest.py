@@ -30,7 +30,7 @@ from epochal.dynamo import clients
 from tests.support import contract_run, dynamodb_local
 from tests.support import postgres as postgres_server
 from tests.support.awaited import pytest_pyfunc_call
-from tests.support.fixtures import one_thread, pure_tests_open_no_sockets, register_profiles
+from tests.support.fixtures import no_queue_stays, one_thread, pure_tests_open_no_sockets, register_profiles
 from tests.support.ids import refuse_ids_that_differ
 from tests.support.kinds import KINDS, mark_by_folder
 from tests.support.postgres import Postgres
@@ -40,7 +40,7 @@ from tests.support.tables import Tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
-__all__ = ["one_thread", "pure_tests_open_no_sockets", "pytest_pyfunc_call"]
+__all__ = ["no_queue_stays", "one_thread", "pure_tests_open_no_sockets", "pytest_pyfunc_call"]
 """Fixtures and a hook that are made elsewhere."""
 
 SESSION = clients._session  # noqa: SLF001  nobody else forgets it, and tests put others in its place

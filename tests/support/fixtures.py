@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from epochal.store import queueing
 from epochal.store.driver import POOL
 from tests.support.awaited import pytest_pyfunc_call
 from tests.support.examples import CHECK, TEST
@@ -54,3 +55,13 @@ def one_thread() -> Iterator[None]:
     pool = POOL.set(Inline)
     yield
     POOL.reset(pool)
+
+
+@pytest.fixture
+def no_queue_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No queue of callers is left behind, and nobody in one is passed within a minute."""
+    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
+    queues: dict[object, object] = {}
+    monkeypatch.setattr(queueing, "_QUEUES", queues)  # those of other tests may be left for good
+    yield
+    assert not queues, "a queue is left behind"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,9 @@ from epochal.plan.ops import Op, Transact
 from epochal.store import queueing
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import pause
-from tests.support.shared_tags import EACH, SOON, WRITERS, World, at_once
+from tests.support.counted_stores import EACH, SOON, WRITERS, CountedStores, at_once
+
+pytestmark = pytest.mark.usefixtures("no_queue_stays")
 
 CART, OTHER = AggregateId(type="cart", value="1"), AggregateId(type="cart", value="2")
 RULES = Decider[int, int, int](
@@ -39,39 +40,31 @@ Sums = AggregateDeciders[int, int, int]
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> CountedStores:
+    return CountedStores()
 
 
-@pytest.fixture(autouse=True)
-def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
-    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
-    yield
-    assert not queues, "a queue is left behind"
-
-
-def store(world: World) -> AggregateStore:
+def store(world: CountedStores) -> AggregateStore:
     driver = Driver(execute=world.execute, meter=Meter())
     return replace(world.plain, driver=driver).aggregates
 
 
-def sums(world: World, **options: Any) -> Sums:
+def sums(world: CountedStores, **options: Any) -> Sums:
     return Sums(store=store(world), decider=RULES, codec=CODEC, state=STATE, policy=every(10), **options)
 
 
-def total(world: World, aggregate: AggregateId = CART) -> int:
+def total(world: CountedStores, aggregate: AggregateId = CART) -> int:
     return sums(world).load(aggregate).state
 
 
-def test_no_decision_refuses_another_whoever_opened_its_store(world: World) -> None:
+def test_no_decision_refuses_another_whoever_opened_its_store(world: CountedStores) -> None:
     at_once(lambda _: [sums(world).handle(CART, 1) for _ in range(EACH)])
 
     assert total(world) == WRITERS * EACH
     assert not world.refusals
 
 
-def test_decisions_on_a_state_that_their_caller_knows_notice_that_it_is_old(world: World) -> None:
+def test_decisions_on_a_state_that_their_caller_knows_notice_that_it_is_old(world: CountedStores) -> None:
     def work(_: int) -> None:
         known: Standing[int] | None = None
         for _ in range(EACH):
@@ -83,7 +76,7 @@ def test_decisions_on_a_state_that_their_caller_knows_notice_that_it_is_old(worl
     assert world.refusals <= WRITERS
 
 
-def test_decisions_of_one_decider_hand_on_the_state_and_take_a_request_each(world: World) -> None:
+def test_decisions_of_one_decider_hand_on_the_state_and_take_a_request_each(world: CountedStores) -> None:
     deciders = sums(world)
 
     def work(_: int) -> None:
@@ -97,7 +90,7 @@ def test_decisions_of_one_decider_hand_on_the_state_and_take_a_request_each(worl
     assert world.requests <= WRITERS * (EACH + 4)
 
 
-def test_a_state_that_other_rules_have_made_is_not_handed_on(world: World) -> None:
+def test_a_state_that_other_rules_have_made_is_not_handed_on(world: CountedStores) -> None:
     twice = Decider[int, int, int](
         initial=int, evolve=lambda total, added: total + 2 * added, decide=lambda added, _: [added]
     )
@@ -114,7 +107,7 @@ def test_a_state_that_other_rules_have_made_is_not_handed_on(world: World) -> No
     at_once(work)
 
 
-def test_a_decision_that_stores_nothing_reads_the_state_that_it_was_handed(world: World) -> None:
+def test_a_decision_that_stores_nothing_reads_the_state_that_it_was_handed(world: CountedStores) -> None:
     """Another process may have written since."""
     deciders, others, states = sums(world), replace(sums(world), store=world.plain.aggregates), list[int]()
     old = deciders.handle(CART, 1).standing
@@ -149,7 +142,7 @@ def until_at_work() -> None:
         pause(0.001)
 
 
-def test_decisions_under_keys_take_turns_and_are_made_once(world: World) -> None:
+def test_decisions_under_keys_take_turns_and_are_made_once(world: CountedStores) -> None:
     def work(number: int) -> None:
         for turn in range(EACH):
             sums(world).handle(CART, 1, idempotency_key=f"{number}-{turn}")
@@ -161,7 +154,7 @@ def test_decisions_under_keys_take_turns_and_are_made_once(world: World) -> None
     assert total(world) == WRITERS * EACH
 
 
-def test_decisions_on_other_aggregates_do_not_wait(world: World) -> None:
+def test_decisions_on_other_aggregates_do_not_wait(world: CountedStores) -> None:
     def decide(state: int) -> list[int]:
         if not state:
             with ThreadPoolExecutor(1) as pool:
@@ -172,7 +165,7 @@ def test_decisions_on_other_aggregates_do_not_wait(world: World) -> None:
     assert total(world, OTHER) == 1
 
 
-def test_a_decision_that_raises_lets_the_next_one_begin(world: World) -> None:
+def test_a_decision_that_raises_lets_the_next_one_begin(world: CountedStores) -> None:
     class SoldOut(Exception):
         pass
 
@@ -191,7 +184,7 @@ def test_a_decision_that_raises_lets_the_next_one_begin(world: World) -> None:
     at_once(work)
 
 
-def test_a_decision_that_decides_on_its_own_aggregate_is_made_again(world: World) -> None:
+def test_a_decision_that_decides_on_its_own_aggregate_is_made_again(world: CountedStores) -> None:
     calls: list[int] = []
 
     def decide(state: int) -> list[int]:
@@ -204,7 +197,7 @@ def test_a_decision_that_decides_on_its_own_aggregate_is_made_again(world: World
     assert calls == [0, 10]
 
 
-def test_decisions_of_tasks_take_turns(world: World) -> None:
+def test_decisions_of_tasks_take_turns(world: CountedStores) -> None:
     plain = sums(world)
     deciders = AsyncAggregateDeciders(
         store=AsyncAggregates(plain.store),

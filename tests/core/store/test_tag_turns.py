@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,9 +13,11 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Transact, Update
-from epochal.store import queueing
 from epochal.testing.stores import pause
-from tests.support.shared_tags import COURSE, EACH, SOON, STUDENT, TERM, WRITERS, World, at_once, enrolled
+from tests.support.counted_stores import EACH, SOON, WRITERS, at_once
+from tests.support.shared_tags import COURSE, STUDENT, TERM, World, enrolled
+
+pytestmark = pytest.mark.usefixtures("no_queue_stays")
 
 
 def of(*tags: str, types: tuple[str, ...] = ()) -> Query:
@@ -26,14 +27,6 @@ def of(*tags: str, types: tuple[str, ...] = ()) -> Query:
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
-    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
-    yield
-    assert not queues, "a queue is left behind"
 
 
 def test_events_of_own_streams_under_one_tag_take_little_more_than_a_request_each(world: World) -> None:
@@ -298,7 +291,7 @@ def test_appends_that_conflict_go_on_together(world: World) -> None:
 
 def test_appends_under_different_tags_do_not_wait_for_each_other(world: World) -> None:
     barrier = threading.Barrier(WRITERS)
-    world.before = lambda op: barrier.wait(SOON) if isinstance(op, Put) else None  # type: ignore[assignment,return-value]
+    world.before = lambda op: barrier.wait(SOON) if isinstance(op, Put) else None
 
     at_once(lambda number: world.tagged.append([enrolled(f"course:{number}")]))
 

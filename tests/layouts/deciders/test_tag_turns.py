@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,11 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.projections import projection
 from epochal.errors import InvalidInput
-from epochal.store import queueing
-from tests.support.shared_tags import COURSE, EACH, TERM, WRITERS, World, at_once, enrolled
+from tests.support.counted_stores import EACH, WRITERS, at_once
+from tests.support.shared_tags import COURSE, TERM, World, enrolled
+
+pytestmark = pytest.mark.usefixtures("no_queue_stays")
+
 
 COUNT = projection(tags=[COURSE], initial=0, on={"Enrolled": lambda count, _: count + 1})
 OF_TERM = projection(tags=[TERM], initial=0, on={"Enrolled": lambda count, _: count + 1})
@@ -35,14 +38,6 @@ def seat_under(*tags: str) -> Decider[int, int, int]:
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
-    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
-    yield
-    assert not queues, "a queue is left behind"
 
 
 def take_a_seat(model: Mapping[str, Any]) -> list[Event]:

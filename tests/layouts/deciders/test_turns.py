@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,15 +19,13 @@ from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, Allo
 from epochal.deciders.on_streams import Decider, Deciders, handle_all
 from epochal.errors import Unavailable
 from epochal.model.events import Event
-from epochal.plan.ops import Op, Refusal, Reply
 from epochal.store import queueing
-from epochal.store.driver import Driver, Meter
-from epochal.store.streams import Streams
-from epochal.testing.stores import memory_deployment, pause
+from tests.support.counted_stores import EACH, SOON, WRITERS, CountedStores, at_once
+
+pytestmark = pytest.mark.usefixtures("no_queue_stays")
+
 
 S, OTHER = "Sum-1", "Sum-2"
-WRITERS, EACH = 6, 10
-SOON = 20.0
 
 CODEC = EventCodec[int](
     encode=lambda number: Event(type="Added", data=b"%d" % number), decode=lambda stored: int(stored.data)
@@ -37,29 +35,8 @@ RULES = Decider[int, int, int](
 )
 
 
-@dataclass(eq=False)
-class World:
-    """Stores in memory whose requests take a millisecond; refusals and requests are counted."""
-
-    requests: int = 0
-    refusals: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self.plain = memory_deployment()
-
-    def execute(self, op: Op) -> Reply:
-        pause(0.001)
-        reply = self.plain.driver.execute(op)
-        with self.lock:
-            self.requests += 1
-            self.refusals += isinstance(reply, Refusal)
-        return reply
-
-    @property
-    def streams(self) -> Streams:
-        driver = Driver(execute=self.execute, meter=Meter())
-        return replace(self.plain, driver=driver).streams
+class World(CountedStores):
+    """Stores in memory that count requests and refusals, with deciders."""
 
     def deciders(self, **options: Any) -> Deciders[int, int, int]:
         return Deciders(streams=self.streams, decider=RULES, codec=CODEC, **options)
@@ -71,22 +48,6 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
-    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
-    yield
-    assert not queues, "a queue is left behind"
-
-
-def at_once(work: Callable[[int], object], writers: int = WRITERS) -> None:
-    with ThreadPoolExecutor(writers) as pool:
-        calls = [pool.submit(work, number) for number in range(writers)]
-        assert not wait(calls, SOON).not_done
-        for call in calls:
-            call.result()
 
 
 @pytest.mark.parametrize("load", [REQUIRE_LOAD, ALLOW_LAG, ASSUME_EMPTY, AllowStale()], ids=str)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from uuid import NAMESPACE_OID, uuid5
 
@@ -18,15 +17,17 @@ from epochal.errors import ConflictError, InvalidInput, StreamDeleted
 from epochal.model.events import Event, Unfold
 from epochal.model.expected_version import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
+from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store import queueing
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_deployment, memory_streams, pause
+from epochal.testing.stores import memory_streams, pause
+from tests.support.counted_stores import EACH, SOON, WRITERS, CountedStores, at_once
+
+pytestmark = pytest.mark.usefixtures("no_queue_stays")
+
 
 S = "Sensor-1"
-WRITERS, EACH = 6, 10
-SOON = 20.0
 
 
 def event(data: bytes = b"1", name: str | None = None) -> Event:
@@ -35,37 +36,23 @@ def event(data: bytes = b"1", name: str | None = None) -> Event:
 
 
 @dataclass(eq=False)
-class World:
-    """Stores in memory whose requests take a millisecond; refusals and requests are counted.
+class World(CountedStores):
+    """Stores in memory that count requests and refusals.
 
     Attributes:
-        faster: what another process does just before a write.
-        waited: seconds of pauses.
+        pauses: seconds of each pause between attempts.
     """
 
-    requests: int = 0
-    refusals: int = 0
-    faster: Callable[[], object] | None = None
-    waited: list[float] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self.plain = memory_deployment()
-
-    def execute(self, op: Op) -> Reply:
-        pause(0.001)
-        if isinstance(op, Put | Update) and self.faster is not None:
-            self.faster()
-        reply = self.plain.driver.execute(op)
-        with self.lock:
-            self.requests += 1
-            self.refusals += isinstance(reply, Refusal)
-        return reply
+    pauses: list[float] = field(default_factory=list)
 
     @property
     def streams(self) -> Streams:
-        driver = Driver(execute=self.execute, meter=Meter(), sleep=self.waited.append)
+        driver = Driver(execute=self.execute, meter=Meter(), sleep=self.pauses.append)
         return replace(self.plain, driver=driver).streams
+
+    def before_writes(self, act: Callable[[], object]) -> None:
+        """Let another process act just before each write."""
+        self.before = lambda op: act() if isinstance(op, Put | Update) else None
 
     def stored(self) -> list[object]:
         return [event.data for event in self.plain.streams.read(S)]
@@ -74,22 +61,6 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def never_stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
-    monkeypatch.setattr(queueing, "_QUEUES", queues := {})  # those of other tests may be left for good
-    yield
-    assert not queues, "a queue is left behind"
-
-
-def at_once(work: Callable[[int], object], writers: int = WRITERS) -> None:
-    with ThreadPoolExecutor(writers) as pool:
-        calls = [pool.submit(work, number) for number in range(writers)]
-        assert not wait(calls, SOON).not_done
-        for call in calls:
-            call.result()
 
 
 def test_appends_of_one_process_do_not_refuse_each_other_and_take_hardly_more_than_a_request(
@@ -148,7 +119,7 @@ def test_an_append_in_a_queue_notices_what_another_process_has_appended(world: W
         if next(left, None) is not None:
             other.append(S, [event(b"another")])
 
-    world.faster = faster
+    world.before_writes(faster)
     at_once(lambda _: [world.streams.append(S, [event()]) for _ in range(EACH)])
 
     assert len(world.stored()) == WRITERS * EACH + 5
@@ -175,7 +146,7 @@ def test_unfolds_alone_are_written_in_a_queue_although_the_answer_was_lost_and_t
             raise Lost("cut off")
         return world.execute(op)
 
-    driver = Driver(execute=execute, meter=Meter(), sleep=world.waited.append)
+    driver = Driver(execute=execute, meter=Meter(), sleep=world.pauses.append)
     streams = replace(world.plain, driver=driver).streams
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(streams.append, S, [event(b"1")])
@@ -226,10 +197,10 @@ def test_an_invalid_append_holds_nobody_up(world: World) -> None:
 
 def test_an_append_within_another_ones_request_does_not_wait_for_it(world: World) -> None:
     def faster() -> None:
-        world.faster = None
+        world.before = lambda _: None
         world.streams.append(S, [event(b"inner")])
 
-    world.faster = faster
+    world.before_writes(faster)
     world.streams.append(S, [event(b"outer")])
 
     assert world.stored() == [b"inner", b"outer"]
@@ -262,13 +233,13 @@ def test_an_append_that_other_processes_refuse_again_pauses_and_reads_the_stream
             memory = replace(world.plain, driver=Driver(execute=world.plain.driver.execute, meter=Meter()))
             memory.streams.append(S, [event(b"another")])
 
-    world.faster = faster
+    world.before_writes(faster)
     appended = world.streams.append(S, [event(b"mine", name)])
 
     assert appended.first == 4
     assert world.stored() == [b"another"] * 4 + [b"mine"]
     assert world.refusals == 4
-    assert len(world.waited) == 3
+    assert len(world.pauses) == 3
     assert world.requests == 1 + 5 + 3, "it reads once, writes five times, and reads after each pause"
 
 
@@ -390,7 +361,8 @@ def test_ids_that_another_process_appends_during_a_pause_are_found(world: World)
             super().append(seconds)
             other.append(S, [event(b"mine", "mine")])
 
-    world.faster, world.waited = faster, Pauses()
+    world.before_writes(faster)
+    world.pauses = Pauses()
     appended = world.streams.append(S, [event(b"mine", "mine")])
 
     assert appended.replayed
@@ -411,7 +383,8 @@ def test_a_stream_that_is_deleted_during_a_pause_takes_no_event(world: World) ->
             super().append(seconds)
             other.delete(S)
 
-    world.faster, world.waited = faster, Pauses()
+    world.before_writes(faster)
+    world.pauses = Pauses()
     with pytest.raises(StreamDeleted):
         world.streams.append(S, [event()])
 
