@@ -241,7 +241,7 @@ def _by_a_loop(place: Place) -> Callable[[bytes], object]:
         nonlocal count, expected
         event = Event(type="Happened", data=data)
         while isinstance(answer := streams.try_append(STREAM, [event], expected=expected), Conflict):
-            state = streams.load(STREAM, since=count, refused=answer)
+            state = streams.load(STREAM, start=count, refused=answer)
             assert state is not None
             count, expected = count + len(state.events), state.token
         assert isinstance(answer, Appended)

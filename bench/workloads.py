@@ -102,7 +102,7 @@ def by_hand(streams: Streams, name: str, data: bytes) -> None:
     """What a decider does with `DECIDER`, without one: a program that folds what it loads, by plain calls."""
     state = streams.load(name)
     if state is not None and len(state.events) < state.version:
-        state = streams.load(name, since=0)
+        state = streams.load(name, start=0)
     count = DECIDER.initial() if state is None else len(state.events)
     assert count == (0 if state is None else state.version)
     expected = NO_STREAM if state is None else state.token

@@ -44,7 +44,7 @@ def test_streams_are_appended_to_and_read_through_the_gateway(streams: HttpStrea
         streams.append(name, [Event.json("Lost", {})], expected=first.token)
     assert caught.value.outcome.version == 2
     assert [event.type for event in streams.read(name)] == ["Sent", "Received"]
-    state = streams.load(name, since=0)
+    state = streams.load(name, start=0)
     assert state is not None
     assert state.token == caught.value.outcome.token
 

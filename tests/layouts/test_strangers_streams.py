@@ -351,7 +351,7 @@ def put(streams: Streams) -> None:
 
 def test_streams_are_appended_to_loaded_and_read_in_either_direction(streams: Streams) -> None:
     put(streams)
-    loaded = streams.load("Cart-1", since=0)
+    loaded = streams.load("Cart-1", start=0)
     assert loaded is not None
     streams.append("Cart-1", [Event(type="c")], expected=loaded.token)
     with pytest.raises(ConflictError):

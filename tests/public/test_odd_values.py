@@ -106,7 +106,7 @@ def imported(world: World, **fields: Any) -> object:
 NUMBERS: Final[dict[str, Call]] = {
     "AtVersion.version": lambda world, x: world.streams.append("Order-1", [E], expected=AtVersion(version=x)),
     "Token.version": lambda world, x: world.streams.append("Order-1", [E], expected=Token(version=x)),
-    "streams.load since": lambda world, x: world.streams.load("Order-1", since=x),
+    "streams.load start": lambda world, x: world.streams.load("Order-1", start=x),
     "streams.read start": lambda world, x: world.streams.read("Order-1", start=x),
     "streams.read limit": lambda world, x: world.streams.read("Order-1", limit=x),
     "streams.page start": lambda world, x: world.streams.page("Order-1", start=x),

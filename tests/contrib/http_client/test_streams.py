@@ -232,11 +232,11 @@ def test_a_read_follows_all_pages_either_way_and_stops_at_its_limit() -> None:
     ]
     assert [event.index for event in streams.read("Log-1", types=["T1"], limit=2)] == [1, 3]
     memory.requests.clear()
-    state = streams.load("Log-1", since=0)
+    state = streams.load("Log-1", start=0)
     assert state is not None
     assert [event.index for event in state.events] == [*range(2_500)]
     assert paths(memory)[0] == "GET /streams/Log-1?events=true"
-    assert streams.load("Log-0", since=0) is None
+    assert streams.load("Log-0", start=0) is None
     page = streams.page("Log-1", limit=2)
     assert (page.next, page.version, page.exists) == (2, 2_500, True)
     assert not streams.page("Log-0").exists
@@ -251,15 +251,15 @@ def test_pruned_events_are_an_error_where_they_are_needed(memory: MemoryApi) -> 
     assert streams.prune("Log-0", 4) is None
     assert [event.index for event in streams.read("Log-1")] == [4, 5]
     assert [event.index for event in streams.read("Log-1", direction="backward")] == [5, 4]
-    for needing in (lambda: [*streams.read("Log-1", start=3)], lambda: streams.load("Log-1", since=0)):
+    for needing in (lambda: [*streams.read("Log-1", start=3)], lambda: streams.load("Log-1", start=0)):
         with pytest.raises(EventsPruned) as caught:
             needing()
         assert caught.value.low_water == 4
-    state = streams.load("Log-1", since=4)
+    state = streams.load("Log-1", start=4)
     assert state is not None
     assert [event.type for event in state.events] == ["E", "F"]
     with pytest.raises(InvalidInput, match="beyond the end"):
-        streams.load("Log-1", since=7)
+        streams.load("Log-1", start=7)
 
 
 def test_a_request_that_breaks_a_rule_names_the_field_and_the_rule(memory: MemoryApi) -> None:

@@ -198,7 +198,7 @@ class World:
         texts = [repr(item) for kind in kinds for item in self.feed.tables.items(kind)]
         streams = {entry.stream for entry in self.feed.feed.streams_by_name().streams}
         for stream in sorted(streams):
-            state = self.feed.streams.load(stream, since=0)
+            state = self.feed.streams.load(stream, start=0)
             assert state is not None
             texts += [unfold.content.decode() for unfold in state.unfolds]
             texts += [f"{event.content!r} {event.meta!r}" for event in self.feed.streams.read(stream)]

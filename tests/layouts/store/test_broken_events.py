@@ -17,9 +17,9 @@ LARGE = b" " * 1_000_000 + b"1"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("since", [None, 0])
+@pytest.mark.parametrize("start", [None, 0])
 def test_a_load_names_the_event_whose_body_is_too_large(
-    monkeypatch: pytest.MonkeyPatch, place: int, since: int | None
+    monkeypatch: pytest.MonkeyPatch, place: int, start: int | None
 ) -> None:
     streams = memory_streams()
     bodies = [b"1", b"2", b"3"]
@@ -27,7 +27,7 @@ def test_a_load_names_the_event_whose_body_is_too_large(
     streams.append(STREAM, [Event(type="Placed", data=body) for body in bodies])
     monkeypatch.setattr(encoding, "decode", lambda body, limit: decode(body, min(limit, 100_000)))
     with pytest.raises(CorruptData, match=rf"^Order-1 \(index {place}\): a body under encoding 2 "):
-        streams.load(STREAM, since=since)
+        streams.load(STREAM, start=start)
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -38,7 +38,7 @@ def test_at_every_version_it_has_the_events_before_that_and_no_others(make: Call
     streams = filled(make(), size=700)
     for version in range(25):
         assert numbers(streams, as_of=version) == list(range(version))
-        assert numbers(streams, as_of=version, since=version // 2) == list(range(version // 2, version))
+        assert numbers(streams, as_of=version, start=version // 2) == list(range(version // 2, version))
 
 
 def test_at_a_moment_it_ends_with_the_last_event_that_had_happened() -> None:
@@ -79,8 +79,8 @@ def test_what_is_beyond_the_end_or_no_version_is_refused() -> None:
     ):
         with pytest.raises(InvalidInput, match=f"as_of: .*{rule}"):
             streams.load(S, as_of=as_of)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="since: is beyond the end of Cart-1, at version 1"):
-        streams.load(S, since=2, as_of=1)
+    with pytest.raises(InvalidInput, match="start: is beyond the end of Cart-1, at version 1"):
+        streams.load(S, start=2, as_of=1)
     assert streams.load("Cart-2", as_of=0) is None
 
 
@@ -93,7 +93,7 @@ def test_what_is_pruned_of_it_is_told_and_what_is_above_is_loaded() -> None:
     with pytest.raises(EventsPruned) as earlier:
         streams.load(S, as_of=3)
     assert (earlier.value.needed, earlier.value.low_water) == (0, 5)
-    assert numbers(streams, as_of=7, since=5) == [5, 6]
+    assert numbers(streams, as_of=7, start=5) == [5, 6]
 
 
 def test_a_stream_that_was_deleted_says_so() -> None:
@@ -106,7 +106,7 @@ def test_a_stream_that_was_deleted_says_so() -> None:
 
 def test_it_takes_no_request_more_than_a_load_of_all_and_reads_no_more_than_it_needs() -> None:
     streams = filled(memory_streams(), 200, size=2_000)
-    costs = [streams.load(S, since=0), streams.load(S, as_of=200), streams.load(S, as_of=2)]
+    costs = [streams.load(S, start=0), streams.load(S, as_of=200), streams.load(S, as_of=2)]
     whole, last, first = (each.capacity for each in costs if each is not None)
     assert last == whole
     assert first.read < whole.read / 2

@@ -96,7 +96,7 @@ def test_a_load_without_events_reads_one_page_alone() -> None:
     assert (state.events, state.version, state.unfolds[0].data) == ((), 11, b"x")
     assert state.capacity.read < loaded(streams).capacity.read
     with pytest.raises(InvalidInput, match="events"):
-        streams.load(S, since=0, events=False)
+        streams.load(S, start=0, events=False)
 
 
 @pytest.mark.parametrize("before", range(1, 12))
@@ -211,7 +211,7 @@ def test_a_page_that_is_begun_during_the_load_makes_no_gap() -> None:
 def test_what_a_state_lacks_comes_in_the_same_request_where_it_is_recent() -> None:
     streams = memory_streams()
     fill(streams, 12)
-    state = streams.load(S, since=7)
+    state = streams.load(S, start=7)
     assert state is not None
     assert [each.index for each in state.events] == [*range(7, 12)]
     assert state.capacity.requests == 1

@@ -74,18 +74,18 @@ def refusal(streams: Streams, expected: ExpectedVersion) -> Conflict:
 def test_a_load_brings_all_events_from_any_index_on(streams: Streams, count: int, size: int) -> None:
     token = fill(streams, count, size)
     everything = tuple(streams.read(S))
-    for since in {0, 1, count // 2, count - 1, count}:
-        state = loaded(streams.load(S, since=since))
-        assert state.events == everything[since:]
+    for start in {0, 1, count // 2, count - 1, count}:
+        state = loaded(streams.load(S, start=start))
+        assert state.events == everything[start:]
         assert (state.version, state.token) == (count, token)
-    whole = loaded(streams.load(S, since=0))
+    whole = loaded(streams.load(S, start=0))
     assert isinstance(streams.try_append(S, events(count), expected=whole.token), Appended)
 
 
 def test_the_whole_of_a_short_stream_on_pages_is_one_request_and_an_append_on_it_another() -> None:
     streams = memory_streams()
     fill(streams, 12, 300)
-    state = loaded(streams.load(S, since=0))
+    state = loaded(streams.load(S, start=0))
     assert (len(state.events), state.capacity.requests, state.capacity.read) == (12, 1, 1.0)
     assert streams.append(S, events(12), expected=state.token).capacity.requests == 1
 
@@ -95,7 +95,7 @@ def test_what_a_state_lacks_comes_with_the_refusal_and_nothing_is_read(streams: 
     streams.append(S, events(3, 2), expected=token)
     refused = refusal(streams, token)
 
-    state = loaded(streams.load(S, since=3, refused=refused))
+    state = loaded(streams.load(S, start=3, refused=refused))
 
     assert state.capacity.requests == 0
     assert [event.type for event in state.events] == ["E3", "E4"]
@@ -110,9 +110,9 @@ def test_who_is_far_behind_gets_all_that_was_missed(streams: Streams, behind: in
     for number in range(40 - behind, 40):
         streams.append(S, events(number, size=1_500))
     refused = refusal(streams, early)
-    state = loaded(streams.load(S, since=early.version, refused=refused))
+    state = loaded(streams.load(S, start=early.version, refused=refused))
     assert [event.type for event in state.events] == [f"E{number}" for number in range(40 - behind, 40)]
-    assert loaded(streams.load(S, since=0, refused=refused)).events == tuple(streams.read(S))
+    assert loaded(streams.load(S, start=0, refused=refused)).events == tuple(streams.read(S))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -127,7 +127,7 @@ def test_who_is_refused_again_and_again_waits_first_and_then_reads_what_is_new(
         streams.append(S, events(number))
         refused = refusal(streams, token)
         streams.append(S, events(99))
-        state = loaded(streams.load(S, since=token.version, refused=refused))
+        state = loaded(streams.load(S, start=token.version, refused=refused))
         waits.append(sum(slept))
         slept.clear()
         requests.append(state.capacity.requests)
@@ -152,7 +152,7 @@ def test_several_streams_that_are_refused_together_are_caught_up_each() -> None:
     )
     assert isinstance(answer, Conflict)
     for name, conflict in answer.streams.items():
-        state = loaded(streams.load(name, since=0, refused=conflict))
+        state = loaded(streams.load(name, start=0, refused=conflict))
         assert state.events == tuple(streams.read(name))
         assert (state.token.refused, state.capacity.requests) == (1, 0)
         assert isinstance(streams.try_append(name, events(9), expected=state.token), Appended)
@@ -163,40 +163,40 @@ def test_the_error_brings_what_the_answer_does(streams: Streams) -> None:
     streams.append(S, events(1))
     with pytest.raises(ConflictError) as raised:
         streams.append(S, events(1), expected=token)
-    state = loaded(streams.load(S, since=1, refused=raised.value.outcome))
+    state = loaded(streams.load(S, start=1, refused=raised.value.outcome))
     assert ([event.type for event in state.events], state.capacity.requests) == (["E1"], 0)
 
 
 def test_a_conflict_of_another_process_is_as_good_as_none(streams: Streams) -> None:
     fill(streams, 2)
-    state = loaded(streams.load(S, since=1, refused=Conflict(version=1)))
+    state = loaded(streams.load(S, start=1, refused=Conflict(version=1)))
     assert ([event.type for event in state.events], state.capacity.requests) == (["E1"], 1)
 
 
 def test_where_there_is_no_stream_there_is_nothing_to_load(streams: Streams) -> None:
-    assert streams.load(S, since=0) is None
+    assert streams.load(S, start=0) is None
     refused = refusal(streams, Token(version=0, etag="0" * 32))
-    assert streams.load(S, since=0, refused=refused) is None
+    assert streams.load(S, start=0, refused=refused) is None
 
 
 def test_a_deleted_stream_has_no_events_to_bring(streams: Streams) -> None:
     token = fill(streams, 3)
     streams.delete(S)
-    state = loaded(streams.load(S, since=0))
+    state = loaded(streams.load(S, start=0))
     assert (state.events, state.deleted, state.version) == ((), True, 3)
     with pytest.raises(StreamDeleted) as raised:
         streams.append(S, events(3), expected=token)
-    assert loaded(streams.load(S, since=3, refused=raised.value.outcome)).deleted
+    assert loaded(streams.load(S, start=3, refused=raised.value.outcome)).deleted
 
 
 def test_no_state_is_folded_over_a_hole(streams: Streams) -> None:
     fill(streams, 6)
     streams.prune(S, 4)
-    assert [event.index for event in loaded(streams.load(S, since=4)).events] == [4, 5]
-    for since in (0, 3):
+    assert [event.index for event in loaded(streams.load(S, start=4)).events] == [4, 5]
+    for start in (0, 3):
         with pytest.raises(EventsPruned) as raised:
-            streams.load(S, since=since)
-        assert (raised.value.needed, raised.value.low_water) == (since, 4)
+            streams.load(S, start=start)
+        assert (raised.value.needed, raised.value.low_water) == (start, 4)
 
 
 def test_what_was_pruned_comes_from_the_archive() -> None:
@@ -204,7 +204,7 @@ def test_what_was_pruned_comes_from_the_archive() -> None:
     streams = replace(streams, archive=replace(streams, table="archive"))
     fill(streams, 6)
     streams.archive_and_prune(S, 4)
-    assert [event.index for event in loaded(streams.load(S, since=0)).events] == list(range(6))
+    assert [event.index for event in loaded(streams.load(S, start=0)).events] == list(range(6))
 
 
 def test_bodies_in_the_bucket_are_fetched_or_left_as_claims() -> None:
@@ -212,21 +212,21 @@ def test_bodies_in_the_bucket_are_fetched_or_left_as_claims() -> None:
     large = Random(1).randbytes(500_000)
     streams.append(S, [Event(type="Large", data=large)])
     streams.append(S, events(1))
-    assert loaded(streams.load(S, since=0)).events[0].data == large
-    assert isinstance(loaded(streams.load(S, since=0, fetch=False)).events[0].data, Claim)
+    assert loaded(streams.load(S, start=0)).events[0].data == large
+    assert isinstance(loaded(streams.load(S, start=0, fetch=False)).events[0].data, Claim)
 
 
 def test_a_state_of_the_future_or_of_another_stream_is_refused(streams: Streams) -> None:
     token = fill(streams, 2)
     streams.append("Cart-2", events(0))
     with pytest.raises(InvalidInput, match="beyond the end of Cart-1, at version 2"):
-        streams.load(S, since=3)
-    with pytest.raises(InvalidInput, match="since"):
-        streams.load(S, since=-1)
+        streams.load(S, start=3)
+    with pytest.raises(InvalidInput, match="start"):
+        streams.load(S, start=-1)
     streams.append(S, events(2))
     refused = refusal(streams, token)
     with pytest.raises(InvalidInput, match="of another stream: Cart-1"):
-        streams.load("Cart-2", since=0, refused=refused)
+        streams.load("Cart-2", start=0, refused=refused)
     with pytest.raises(InvalidInput, match="refused"):
         streams.load(S, refused=token)  # type: ignore[arg-type]
 
@@ -236,11 +236,11 @@ def test_an_asynchronous_program_catches_up_likewise() -> None:
     awaited = AsyncStreams(streams)
 
     async def program() -> tuple[int, ...]:
-        state = loaded(await awaited.load(S, since=0))
+        state = loaded(await awaited.load(S, start=0))
         streams.append(S, events(1))
         refused = await awaited.try_append(S, events(1), expected=state.token)
         assert isinstance(refused, Conflict)
-        caught_up = loaded(await awaited.load(S, since=state.version, refused=refused))
+        caught_up = loaded(await awaited.load(S, start=state.version, refused=refused))
         return tuple(event.index for event in (*state.events, *caught_up.events))
 
     fill(streams, 1)

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from epochal.store.streams import Streams
 
 
-def state_at(store: Streams, head: Head, since: int, as_of: AsOf, *, fetch: bool) -> StreamState:
-    """Return the state of a stream at an earlier version or moment, with the events from `since` on.
+def state_at(store: Streams, head: Head, start: int, as_of: AsOf, *, fetch: bool) -> StreamState:
+    """Return the state of a stream at an earlier version or moment, with the events from `start` on.
 
     Args:
         head: the head of the stream.
-        since: index of the first event that is returned.
+        start: index of the first event that is returned.
         as_of: a version, or a moment.
         fetch: whether bodies in the bucket are fetched.
 
     Raises:
-        EventsPruned: an event from `since` on is gone.
-        InvalidInput: `since` or `as_of` is beyond the end.
+        EventsPruned: an event from `start` on is gone.
+        InvalidInput: `start` or `as_of` is beyond the end.
     """
     newest = store._state(head, head.version, fetch=fetch)  # noqa: SLF001  of one store
     if head.deleted:
@@ -44,7 +44,7 @@ def state_at(store: Streams, head: Head, since: int, as_of: AsOf, *, fetch: bool
         version=version,
         token=newest.token if version == head.version else Token(version=version),
         unfolds=tuple(unfold for unfold in newest.unfolds if unfold.version <= version),
-        events=tuple(_events(store.reader(fetch=fetch), head, since, version)),
+        events=tuple(_events(store.reader(fetch=fetch), head, start, version)),
     )
 
 
@@ -70,17 +70,17 @@ def version_at(reader: Reader, stream: str, head: Head | None, as_of: AsOf) -> i
     return 0
 
 
-def _events(reader: Reader, head: Head, since: int, end: int) -> Iterator[Recorded]:
-    """Yield the events of a stream from index `since` to `end - 1`.
+def _events(reader: Reader, head: Head, start: int, end: int) -> Iterator[Recorded]:
+    """Yield the events of a stream from index `start` to `end - 1`.
 
     Raises:
         EventsPruned: one of them is gone.
-        InvalidInput: `since` is above `end`.
+        InvalidInput: `start` is above `end`.
     """
-    if since > end:
-        raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {end}")
-    limit = None if end == head.version else end - since
-    for event in reader.onward(head, since, "forward", limit) if since < end else ():
+    if start > end:
+        raise InvalidInput("start", f"is beyond the end of {head.stream}, at version {end}")
+    limit = None if end == head.version else end - start
+    for event in reader.onward(head, start, "forward", limit) if start < end else ():
         if isinstance(event, Hole):
             raise EventsPruned(head.stream, event.first, event.end)
         if event.index >= end:

@@ -57,7 +57,7 @@ class StreamState:
         version: the stream's next index.
         token: token of this state; an append that expects it takes one request.
         unfolds: all unfolds that are stored.
-        events: with `since`, the events from that index on; else the newest ones that came in the same request, without
+        events: with `start`, the events from that index on; else the newest ones that came in the same request, without
             gaps. These are all events of the stream if there are `version` of them, as of a stream of four pages.
         deleted: whether the stream was deleted, and takes no more events.
         low_water: index below which events are known to be pruned. It may be too low after a prune by another library,

@@ -306,7 +306,7 @@ class Streams:
         self,
         stream: str,
         *,
-        since: int | None = None,
+        start: int | None = None,
         as_of: AsOf | None = None,
         refused: Conflict | None = None,
         fetch: bool = True,
@@ -315,7 +315,7 @@ class Streams:
         """Read the current state of a stream, in one strongly consistent request; None without a stream.
 
         The state has the stream's unfolds and its newest events, which are all events of a short stream. With
-        `since=0` it has all events of any stream.
+        `start=0` it has all events of any stream.
 
         If the calling thread or task was refused at its last two appends to the stream, or more, the load waits before
         it reads, as deciders do, so that writers give way to each other.
@@ -324,9 +324,9 @@ class Streams:
             stream: name of the stream.
             as_of: version or moment whose state is returned: a number, a datetime with a time zone, or ISO 8601 text.
                 The state at a moment ends with the last event that happened by then. All its events are included, or
-                those from `since` on; unfolds only if they are from then. An append that expects its token gets a
+                those from `start` on; unfolds only if they are from then. An append that expects its token gets a
                 conflict, unless it is the current state.
-            since: index from which on events are included: those that are missing in a state folded before.
+            start: index from which on events are included: those that are missing in a state folded before.
             refused: conflict of an append on an earlier state. The head that came with the conflict is not read again,
                 so the state is that of the moment of the conflict; from the second refusal in a row on the head is read
                 after a wait.
@@ -335,33 +335,33 @@ class Streams:
                 reads one page alone, which costs less where pages are large.
 
         Raises:
-            EventsPruned: some of the events from `since` on are gone.
-            InvalidInput: the stream, or its state at `as_of`, ends before `since` or `as_of`; `refused` is of another
-                stream; `events` is False although `since` asks for events.
+            EventsPruned: some of the events from `start` on are gone.
+            InvalidInput: the stream, or its state at `as_of`, ends before `start` or `as_of`; `refused` is of another
+                stream; `events` is False although `start` asks for events.
         """
-        if since is not None:
-            must_be_whole(since, "since", 0)
+        if start is not None:
+            must_be_whole(start, "start", 0)
             if not events:
                 raise InvalidInput(
-                    "events", "must be True with `since`, which says the events that are included"
+                    "events", "must be True with `start`, which says the events that are included"
                 )
         if refused is not None:
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
         store, meter = self.metered()
         with meter:
             times = store._give_way(stream, refused, as_of)  # noqa: SLF001  its own
-            whole = events and (since == 0 or (since is None and as_of is not None))
+            whole = events and (start == 0 or (start is None and as_of is not None))
             head = store.newest(stream, refused, whole=whole, recent=events and not whole)
             if head is None:
                 return None
             if not events:
-                since = head.version
+                start = head.version
             if as_of is None:
-                state = store._state(head, since, fetch=fetch)  # noqa: SLF001  likewise
+                state = store._state(head, start, fetch=fetch)  # noqa: SLF001  likewise
             else:
                 from epochal.store import earlier  # noqa: PLC0415  few look back
 
-                state = earlier.state_at(store, head, since or 0, as_of, fetch=fetch)
+                state = earlier.state_at(store, head, start or 0, as_of, fetch=fetch)
         if times:
             state = replace(state, token=replace(state.token, refused=times))
         return replace(state, capacity=meter.capacity)
@@ -798,9 +798,9 @@ class Streams:
                     return refusal.head
         return self.head(stream, whole=whole, recent=recent)
 
-    def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
-        """Make the state of a stream from a head, with the events that came with it or those from `since` on."""
-        if since is None or head.deleted:
+    def _state(self, head: Head, start: int | None, *, fetch: bool) -> StreamState:
+        """Make the state of a stream from a head, with the events that came with it or those from `start` on."""
+        if start is None or head.deleted:
             span = head.span
             indices = range(span.base, span.next)
             stored = [span.read(index - span.base) for index in indices]
@@ -808,7 +808,7 @@ class Streams:
             if head.earlier and not head.deleted:
                 events = (*self._events_before(head), *events)
         else:
-            events = tuple(self._events_since(head, since, fetch=fetch))
+            events = tuple(self._events_from(head, start, fetch=fetch))
         return StreamState(
             stream=head.stream,
             version=head.version,
@@ -829,16 +829,16 @@ class Streams:
             events = [*before, *events]
         return events
 
-    def _events_since(self, head: Head, since: int, *, fetch: bool) -> Iterator[Recorded]:
-        """Yield the events from `since` on of a stream; those in the head take no request.
+    def _events_from(self, head: Head, start: int, *, fetch: bool) -> Iterator[Recorded]:
+        """Yield the events from `start` on of a stream; those in the head take no request.
 
         Raises:
             EventsPruned: one of them is gone.
-            InvalidInput: `since` is beyond the end.
+            InvalidInput: `start` is beyond the end.
         """
-        if since > head.version:
-            raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {head.version}")
-        for event in self.reader(fetch=fetch).onward(head, since, "forward"):
+        if start > head.version:
+            raise InvalidInput("start", f"is beyond the end of {head.stream}, at version {head.version}")
+        for event in self.reader(fetch=fetch).onward(head, start, "forward"):
             if isinstance(event, Hole):
                 raise EventsPruned(head.stream, event.first, event.end)
             yield event

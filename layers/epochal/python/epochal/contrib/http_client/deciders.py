@@ -198,8 +198,8 @@ class HttpDeciders(Generic[C, S, E]):
 
     def _load(self, stream: str, before: _Loaded[S] | None = None) -> _Loaded[S]:
         """Load the latest state of a stream, from the events since the state `before` if there is one."""
-        since = 0 if before is None else before.version
-        found = self.streams.load(stream, since=since)
+        start = 0 if before is None else before.version
+        found = self.streams.load(stream, start=start)
         state = must_be_done(self.decider.initial(), "initial") if before is None else before.state
         spent = NOTHING if before is None else before.capacity
         if found is None:

@@ -282,7 +282,7 @@ class HttpStreams:
                 break
         return [results[place] for place in range(len(members))]
 
-    def load(self, stream: str, *, since: int | None = None, events: bool = True) -> StreamState | None:
+    def load(self, stream: str, *, start: int | None = None, events: bool = True) -> StreamState | None:
         """Read the current state of a stream, strongly consistent; None without a stream.
 
         The state has the stream's unfolds and newest events. The token is that of this state, also where events before
@@ -290,15 +290,15 @@ class HttpStreams:
 
         Args:
             stream: name of the stream.
-            since: index from which on events are included: 0 for all of them.
+            start: index from which on events are included: 0 for all of them.
             events: False leaves out all events, for a smaller answer.
 
         Raises:
-            EventsPruned: some of the events from `since` on are gone.
-            InvalidInput: the stream ends before `since`.
+            EventsPruned: some of the events from `start` on are gone.
+            InvalidInput: the stream ends before `start`.
         """
-        if since is not None:
-            must_be_whole(since, "since", 0)
+        if start is not None:
+            must_be_whole(start, "start", 0)
         reply = self.api.call("GET", _path(stream), query=(("events", "true"),) if events else ())
         if reply.problem == _MISSING:
             return None
@@ -323,8 +323,8 @@ class HttpStreams:
         if None in unfolds:
             raise InvalidInput("stream", f"{stream} has unfolds that no answer holds: over 5.5 MB")
         carried = [self._whole(recorded_event(self.api, shown)) for shown in document.get("events", ())]
-        if since is not None and events:
-            carried = self._from(stream, since, carried, version, low_water)
+        if start is not None and events:
+            carried = self._from(stream, start, carried, version, low_water)
         return StreamState(
             stream=stream,
             version=version,
@@ -533,16 +533,16 @@ class HttpStreams:
             following, left = page.next, None if left is None else left - len(page.events)
 
     def _from(
-        self, stream: str, since: int, carried: Sequence[Recorded], version: int, low_water: int
+        self, stream: str, start: int, carried: Sequence[Recorded], version: int, low_water: int
     ) -> list[Recorded]:
-        """Return a stream's events from `since` on: earlier ones, which are read, then those in `carried`."""
-        if since > version:
-            raise InvalidInput("since", f"is beyond the end of {stream}, at version {version}")
-        if since < low_water:
-            raise EventsPruned(stream, since, low_water)
+        """Return a stream's events from `start` on: earlier ones, which are read, then those in `carried`."""
+        if start > version:
+            raise InvalidInput("start", f"is beyond the end of {stream}, at version {version}")
+        if start < low_water:
+            raise EventsPruned(stream, start, low_water)
         head = version - len(carried)
-        earlier = self.read(stream, start=since, limit=head - since) if since < head else ()
-        return [*earlier, *carried[max(0, since - head) :]]
+        earlier = self.read(stream, start=start, limit=head - start) if start < head else ()
+        return [*earlier, *carried[max(0, start - head) :]]
 
     def _whole(self, event: Recorded | Omitted) -> Recorded:
         """Return an event with its bodies, reading it alone where an answer had no room for them."""
