@@ -54,7 +54,7 @@ class Cache:
     States are handed out as they are, to several threads at once: `evolve` and `decide` must not change them.
 
     Args:
-        entries: at most so many states.
+        entries: largest number of states.
         max_bytes: at most so much by `size_of`; None for no such bound. A state that alone exceeds it is not kept.
         max_seconds: what was read longer ago is read again; None for never. For states that hold what was unsealed: so
             long after a subject was forgotten its data may still be in one (docs/guide/forgetting.md).
@@ -155,7 +155,7 @@ def _later(one: CachedState, other: CachedState) -> bool:
 def approximate_size(value: Any) -> int:
     """Estimate the bytes of a value and all it refers to, without classes and functions.
 
-    What occurs twice counts once.
+    An object that is referred to twice counts once.
     """
     seen: set[int] = set()
     total, pending = 0, [value]

@@ -134,7 +134,7 @@ class EventCodec(Generic[E]):
         Raises:
             UnknownType: a type that the codec does not know.
             InvalidInput: its body was left in the bucket.
-            CorruptData: its body is not what its type says.
+            CorruptData: its body does not fit its type.
         """
         if getattr(event, "gone", None) is not None or event.type in TIMERS:
             return None
@@ -162,7 +162,7 @@ class EventCodec(Generic[E]):
         def encode(event: E | Stored) -> Event:
             """Encode an event; refuse one of a type that the codec does not know."""
             if isinstance(event, Stored):
-                raise InvalidInput("events", f"{event.type} is of a type that the codec does not know")
+                raise InvalidInput("events", f"the codec does not know the type {event.type}")
             return self.encode(event)
 
         def decode(stored: Stored) -> E | Stored:
@@ -287,9 +287,9 @@ def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[
     register = dict(named)
     for kind in types:
         if not isinstance(kind, type):
-            raise TypeError(f"a codec is made of classes, not of {kind!r}")
+            raise TypeError(f"a codec takes classes, not {kind!r}")
         if register.setdefault(kind.__name__, kind) is not kind:
-            raise TypeError(f"two classes are named {kind.__name__}; name them apart with `named`")
+            raise TypeError(f"two classes are called {kind.__name__}; rename one with `named`")
     return register
 
 
@@ -328,7 +328,7 @@ def _hint(error: ValueError) -> str:
     """Return advice for an error message if a class has a field that older events lack."""
     if not isinstance(error, Mismatch) or error.rule != MISSING:
         return ""
-    return "; events from before the field need a default for it in the class, or an upcast"
+    return "; to read events stored before the field existed, give it a default, or add an upcast"
 
 
 _MARK = json.dumps(VERSION)

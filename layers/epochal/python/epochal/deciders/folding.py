@@ -156,7 +156,7 @@ class Folder(Generic[S, E]):
 
         Raises:
             StreamDeleted: the stream is gone.
-            EventsPruned: its events are, or those that the state needs.
+            EventsPruned: the append's events, or events that the state needs, are pruned.
         """
         head = self.streams.head(stream)
         if head is None or head.deleted:
@@ -172,10 +172,10 @@ class Folder(Generic[S, E]):
             InvalidInput: the stream has not come so far; or its earlier states are gone, since events alone do not make
                 them.
             StreamDeleted: the stream is gone.
-            EventsPruned: events that the state needs are.
+            EventsPruned: events that the state needs are pruned.
         """
         if self.access.state_in_unfolds:
-            raise InvalidInput("as_of", "needs events that make the state: earlier unfolds are replaced")
+            raise InvalidInput("as_of", "needs a strategy that stores events, not only unfolds")
         head = self.streams.head(stream)
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)

@@ -206,7 +206,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         `since` is the clock reading before that.
 
         Raises:
-            StreamDeleted, OutcomeUndetermined: nothing more can come of it.
+            StreamDeleted, OutcomeUndetermined: the decision cannot be completed.
         """
 
     @abstractmethod
@@ -310,5 +310,5 @@ def decision_of(answer: tuple[R, Answer[E]]) -> Decision[R, E]:
         also=also,
     )
     if also and not decision.writes:
-        raise InvalidInput("also", "needs events to go with")
+        raise InvalidInput("also", "must not be given without events or timers")
     return decision

@@ -9,10 +9,10 @@ _SHOWN: Final = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
 
 NO_VALUE: Final = object()
-"""Stands for the value of a mismatch that shows none."""
+"""Placeholder for the value of a mismatch without one."""
 
 MISSING: Final = "is missing"
-"""The rule that an object breaks which lacks a field."""
+"""Rule that an object without a required field breaks."""
 
 
 class Mismatch(ValueError):

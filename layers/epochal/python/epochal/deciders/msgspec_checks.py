@@ -24,19 +24,19 @@ def check_struct(kind: Any, *, event: bool) -> None:
         TypeError: it is no object in JSON, or has a field that could not be read as it is written.
     """
     if kind.__struct_config__.array_like:
-        raise TypeError(f"{kind.__name__} is an array in JSON; events are objects")
+        raise TypeError(f"{kind.__name__} is written as an array, but an event must be an object")
     if event and kind.__struct_config__.tag_field == VERSION:
-        raise TypeError(f"{kind.__name__} has the tag field {VERSION}, which is the version of the event")
+        raise TypeError(f"{kind.__name__} has the tag field {VERSION}, reserved for the event's version")
     for owner, field in _fields(inspect.type_info(kind)):
         where = f"{owner.__name__}.{field.name}"
         if event and owner is kind and field.encode_name == VERSION:
-            raise TypeError(f"{where} is written as {VERSION}, which is the version of the event")
+            raise TypeError(f"{where} is written as {VERSION}, which is reserved for the event's version")
         for part in _parts(field.type):
             if isinstance(part, inspect.CustomType | inspect.RawType | inspect.ExtType):
                 of = getattr(part, "cls", type(part).__name__.removesuffix("Type"))
                 raise TypeError(f"{where}: {of!r} has no form in JSON")
             if event and isinstance(part, inspect.DateTimeType) and part.tz is False:
-                raise TypeError(f"{where} takes times without a time zone; an event's times need one")
+                raise TypeError(f"{where} accepts only times without a zone, but an event's need one")
 
 
 def _fields(root: Any) -> Iterator[tuple[type, inspect.Field]]:

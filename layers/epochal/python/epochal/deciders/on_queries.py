@@ -202,7 +202,7 @@ class Decisions:
 
 @dataclass(frozen=True, kw_only=True)
 class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]):
-    """A decision on a query. Its model is made by one read, so it is never an old one."""
+    """A decision on a query. Its model comes from one read, so it is never out of date."""
 
     decisions: Decisions
     projections: Mapping[str, Projection[Any]]
@@ -216,7 +216,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
     @property
     def queue_keys(self) -> Sequence[Key]:
-        """The tags that the query is checked at."""
+        """The tags that an append on the query checks."""
         return self.decisions.store.queues_of(query_of(self.projections))
 
     def over(self, driver: Driver, place: QueuePlace | None = None) -> _OnQuery[R]:  # noqa: ARG002  reads bring the ends

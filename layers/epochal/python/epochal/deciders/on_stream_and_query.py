@@ -40,7 +40,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
 
     @property
     def queue_keys(self) -> Sequence[Key]:
-        """The stream, and the tags that the query is checked at."""
+        """The stream, and the tags that an append on the query checks."""
         return [*super().queue_keys, *self._tagged.queues_of(query_of(self.projections))]
 
     def load(self) -> DecisionBase | Earlier[R, Any]:

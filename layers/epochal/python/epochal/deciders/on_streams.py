@@ -454,10 +454,10 @@ def _several(
         for party in parties:
             check_access(party.deciders.access)
     if len({party.stream for party in parties}) < len(parties):
-        raise InvalidInput("parties", "must name a stream once")
+        raise InvalidInput("parties", "must not name a stream twice")
     streams = parties[0].deciders.streams
     if any(_place_of(party.deciders.streams) != _place_of(streams) for party in parties):
-        raise InvalidInput("parties", "must be of one store of streams: open it once, for all of them")
+        raise InvalidInput("parties", "must all use the same table of streams")
     several(streams.layout)
     return OnStreams(
         parties=tuple(parties),
@@ -480,12 +480,12 @@ def decision_function(
     """
     if decide is None:
         if command is NO_COMMAND:
-            raise InvalidInput("command", "must be given, or a function as `decide`")
+            raise InvalidInput("command", "must be given, unless `decide` is given")
         if with_result:
             raise InvalidInput("decide", "must be given with `with_result`, instead of a command")
         return partial(without_result, partial(decider.decide, command))
     if command is not NO_COMMAND:
-        raise InvalidInput("decide", "must not be given with a command, on which the decider decides")
+        raise InvalidInput("decide", "must not be given together with a command")
     return decide if with_result else partial(without_result, decide)
 
 

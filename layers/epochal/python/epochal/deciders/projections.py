@@ -73,10 +73,10 @@ def projection(
     """
     if codec is None:
         if on is None:
-            raise InvalidInput("on", "must be given, or else `codec` and `evolve`")
+            raise InvalidInput("on", "must be given, unless `codec` and `evolve` are given")
         return _of_functions(tags, on, initial)
     if evolve is None or on is not None:
-        raise InvalidInput("evolve", "must be given with a codec, which takes the place of `on`")
+        raise InvalidInput("evolve", "must be given with `codec`, and `on` must not")
     must_be_plain(evolve, "evolve")
     item = QueryItem(types=codec.types, tags=tags)
 

@@ -31,22 +31,22 @@ def check_fields(schema: Any, kind: type, *, event: bool) -> None:
         where = f"{owner.__name__}.{name}"
         written, read = written_as(name, field), read_as(name, field, by)
         if event and any(_is_naive(part) for part in _parts(field["schema"])):
-            raise TypeError(f"{where} takes times without a time zone; an event's times need one")
+            raise TypeError(f"{where} accepts only times without a zone, but an event's need one")
         if field.get("serialization_exclude"):
             if field["schema"]["type"] != "default":
                 raise TypeError(f"{where} is excluded from what is written, and has no default")
             continue
         if written not in read:
             names_read = " or ".join(sorted(read)) or "something deeper"
-            raise TypeError(f"{where} is written as {written}, and read as {names_read}: say one alias")
+            raise TypeError(f"{where} is written as {written}, but read as {names_read}: use one alias")
         if names.setdefault((owner, written), name) != name:
             other = names[owner, written]
             raise TypeError(f"{where} and {owner.__name__}.{other} are both written as {written}")
         if event and owner is kind and written == VERSION:
-            raise TypeError(f"{where} is written as {VERSION}, which is the version of the event")
+            raise TypeError(f"{where} is written as {VERSION}, which is reserved for the event's version")
         if _is_secret(owner, name):
             raise TypeError(
-                f"{where} is a secret, of which only asterisks would be written: take another type, seal the event, or "
+                f"{where} is a secret, and would be written as asterisks: use another type, seal it, or "
                 "give the field a serializer that reveals the secret"
             )
 

@@ -29,7 +29,7 @@ from typing import Any, Final
 from epochal.deciders.mismatch import Mismatch
 
 NAIVE: Final = "must have a time zone: datetime.now(UTC), for instance"
-"""The rule that the time of an event breaks which has no offset."""
+"""Rule that an event's time without an offset from UTC breaks."""
 
 _LACKING: Final = object()
 _ITSELF: Final = frozenset({str, int, bool, NoneType, bytes})
@@ -41,10 +41,10 @@ Compare = Callable[[Any, Any], None]
 def must_come_back(value: Any, back: Any, *, aware: bool = False) -> None:
     """Raise `Mismatch` if a value read back from JSON differs from the one that was written.
 
-    With `aware`, also for times without an offset.
+    With `aware`, times without an offset are refused, too.
 
     Raises:
-        Mismatch: which part of it is another.
+        Mismatch: a part of the value differs; names that part.
     """
     _Comparison(aware).compare(value, back)
 
@@ -174,8 +174,8 @@ def _other(value: Any, back: Any) -> Mismatch:
     """Build the mismatch of a value that came back as another."""
     if type(value) is not type(back):
         kind = type(back).__name__
-        return Mismatch(f"must be of type {kind}, as which it is read", got=value)
-    return Mismatch("must come back from JSON as it was", got=value)
+        return Mismatch(f"must be of type {kind}, the type that is read back", got=value)
+    return Mismatch("must not change when it is written as JSON and read back", got=value)
 
 
 def unwritable_in(value: Any) -> Mismatch | None:
@@ -207,7 +207,7 @@ def _rule_broken_by(value: str | float) -> str | None:
     try:
         str(value).encode()
     except UnicodeEncodeError:
-        return "must not have half of a surrogate pair"
+        return "must not contain a lone surrogate"
     except ValueError:
         return "must be an integer of fewer digits"
     return None

@@ -105,7 +105,7 @@ def array_of(origin: Any, shape: Shape) -> Shape:
 
 def fixed_of(shapes: Sequence[Shape]) -> Shape:
     """Build the shape of an array with a fixed number of values, which is read into a tuple."""
-    rule = f"must be an array of {len(shapes)}"
+    rule = f"must be an array of length {len(shapes)}"
 
     def convert(way: Callable[[Shape], Convert], build: Callable[[Iterable[Any]], Any]) -> Convert:
         """Build a function that converts each element by its own shape."""
@@ -123,7 +123,7 @@ def fixed_of(shapes: Sequence[Shape]) -> Shape:
 
     return Shape(
         _one(
-            _is_exactly(tuple), f"must be a tuple of {len(shapes)}", convert(lambda shape: shape.write, list)
+            _is_exactly(tuple), f"must be a {len(shapes)}-tuple", convert(lambda shape: shape.write, list)
         ),
         _one(_is(list), rule, convert(lambda shape: shape.read, tuple)),
     )
@@ -159,7 +159,7 @@ def enum_of(kind: type[Enum]) -> Shape:
     return Shape(
         _one(
             lambda member: isinstance(member, kind) and chosen(member.value),
-            f"must be a {kind.__name__} of its members",
+            f"must be a member of {kind.__name__}",
             lambda member: member.value,
         ),
         _one(chosen, rule, kind),
@@ -191,7 +191,7 @@ def literal_of(values: Sequence[Any]) -> Shape:
     """Build the shape of a choice of strings or integers."""
     rule = _rule(values)
     if not all(type(value) in (str, int) for value in values):
-        raise TypeError(f"{list(values)!r}: a member of an enum comes back as its value; use the enum itself")
+        raise TypeError(f"{list(values)!r}: an enum member would be read back as its value; use the enum")
     chosen = _chosen_from(values)
     return Shape(_one(lambda value: type(value) in (str, int) and chosen(value), rule), _one(chosen, rule))
 
@@ -199,7 +199,7 @@ def literal_of(values: Sequence[Any]) -> Shape:
 def _rule(values: Sequence[Any]) -> str:
     """Return the rule of a choice of values, for error messages."""
     if not all(isinstance(value, str) or _is_integer(value) for value in values):
-        raise TypeError(f"{list(values)!r}: only strings and integers can be chosen from")
+        raise TypeError(f"{list(values)!r}: the choices must be strings or integers")
     return "must be one of " + ", ".join(map(repr, values))
 
 
@@ -255,7 +255,7 @@ def _write_plain(value: Any) -> Any:
         return {name: _within(name, _write_plain, member) for name, member in value.items()}
     if kind is float:
         raise Mismatch(
-            "must be a Decimal, as which any number with a point is read where the type is Any", got=value
+            "must be a Decimal, because fields of type Any are read back with Decimals for floats", got=value
         )
     raise Mismatch(
         "must be JSON where the type is Any: a string, an int, a Decimal, a bool, None, a list, or a dict of strings",
@@ -271,7 +271,7 @@ def _exact(kind: type, rule: str) -> Shape:
         if type(value) is kind:
             return value
         if _is(kind)(value) and not isinstance(value, bool):
-            raise Mismatch(f"{rule} of type {kind.__name__}, and of no subclass", got=value)
+            raise Mismatch(f"{rule} of type {kind.__name__}, not of a subclass", got=value)
         raise Mismatch(rule, got=value)
 
     return Shape(write, _one(_is(kind), rule))
@@ -343,7 +343,7 @@ def _write_float(value: Any) -> float:
     """Return the float that equals a number; raise `ValueError` if there is none."""
     number = _finite_float(value)
     if number != value:
-        raise ValueError("no float is equal to it")
+        raise ValueError("it has no exact float value")
     return number
 
 
@@ -365,7 +365,7 @@ def _write_day(value: date) -> str:
 def _same_text(text: str, kind: type[date] | None) -> str:
     """Return the text of a time; raise ValueError if reading it would lose part of a subclass's precision."""
     if kind is not None and kind.fromisoformat(text).isoformat() != text:
-        raise ValueError(f"{text} is finer than a {kind.__name__}")
+        raise ValueError(f"{text} is more precise than a {kind.__name__} can be")
     return text
 
 

@@ -77,7 +77,7 @@ def marked(meta: Body, mark: Mark) -> Body:
     """Return metadata with a mark added, if they are empty or a JSON object; others stay unchanged.
 
     Raises:
-        InvalidInput: they are none, and a version has to be kept.
+        InvalidInput: they are no JSON object, and a version must be stored.
     """
     members = {name: text for name, text in ((SHAPE, mark.shape), (RULES, mark.version)) if text}
     if not members:
@@ -87,7 +87,7 @@ def marked(meta: Body, mark: Mark) -> Body:
     own = _object(meta)
     if own is None and mark.version:
         rule = (
-            "cannot be kept beside metadata of a snapshot that are no JSON object, as this codec writes them"
+            "cannot be stored, because this codec writes snapshots whose metadata are no JSON object"
         )
         raise InvalidInput("version", rule)
     return meta if own is None else json.dumps({**own, **members})
@@ -119,7 +119,7 @@ def mismatch(stored: Mark | None, own: Mark, *, trusted: bool) -> str | None:
         return None
     if own.version != ("" if stored is None else stored.version):
         was = f"by version {stored.version!r}" if stored and stored.version else "by no version"
-        return f"it was made {was} of the rules, and {own.version!r} is current"
+        return f"it was made {was} of the rules, but the current version is {own.version!r}"
     if not own.shape:
         return None
     if stored is None or not stored.shape:

@@ -72,7 +72,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 NEEDS_EVENTS: Final = (
-    "needs events that make the state: once unfolds are replaced, nothing tells what was decided"
+    "needs a strategy that stores events: replaced unfolds do not show an earlier decision"
 )
 """Rule of the access strategy of decisions under an idempotency key."""
 
@@ -372,9 +372,9 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         if not self.joint:
             return result, (decision_of((None, answer)),)
         must_be_done(answer, "decide")
-        must_be(Sequence, answer, "decide", "a function that answers with the events of each party")
+        must_be(Sequence, answer, "decide", "a function that returns a sequence of events for each party")
         if len(answer) != len(self.parties):
-            raise InvalidInput("decide", "must answer with the events of each party, in their order")
+            raise InvalidInput("decide", "must return a sequence of events for each party, in order")
         return result, [decision_of((None, events)) for events in answer]
 
     def _earlier(self, written: Mapping[str, Appended]) -> tuple[R, _All]:
@@ -416,7 +416,7 @@ def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E
     events.extend(decision.timers)
     if not events and unfolds is None:
         if decision.also:
-            raise InvalidInput("also", "needs events to go with, of which transmute has left none")
+            raise InvalidInput("also", "must not be given if `transmute` returns no events or unfolds")
         return StreamPlan(base=base, state=base.state)
     append = StreamAppend(
         stream=party.stream,

@@ -202,7 +202,7 @@ def hints_of(kind: type) -> dict[str, Any]:
     try:
         return get_type_hints(kind)
     except NameError as error:
-        raise TypeError(f"{kind.__name__}: a hint names what its module does not: {error}") from error
+        raise TypeError(f"{kind.__name__}: a type hint uses an undefined name: {error}") from error
 
 
 def _formless(hint: Any) -> TypeError:

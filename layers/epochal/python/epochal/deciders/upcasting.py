@@ -56,7 +56,7 @@ def upcast(type: str, version: int, /, *, to: int) -> Callable[[Change], Upcast]
         TypeError: `version` is below 1, or `to` is not above it.
     """
     if not 1 <= version < to:
-        raise TypeError(f"{type}: an upcast leads from a version of at least 1 to a later one")
+        raise TypeError(f"{type}: an upcast must lead from version 1 or later to a later version")
     return lambda change: Upcast(type, version, to, change)
 
 
@@ -84,7 +84,7 @@ class Versions:
             Mismatch: it has a member of that name, which would be read as the version.
         """
         if isinstance(value, dict) and VERSION in value:
-            raise Mismatch(f"must have no member {VERSION}, which is the version of the event")
+            raise Mismatch(f"must not have the member {VERSION}, which is reserved for the version")
         return {VERSION: self.current, **value} if self.steps else value
 
     def unmark(self, value: Any) -> Any:
@@ -93,7 +93,7 @@ class Versions:
             return value
         version = value.pop(VERSION, 1)
         if type(version) is not int or (version != self.current and version not in self.steps):
-            raise ValueError(f"version {version!r} is none of 1 to {self.current}, which this program knows")
+            raise ValueError(f"unknown version {version!r}: this program knows 1 to {self.current}")
         while version != self.current:
             step = self.steps[version]
             value, version = _apply(step, value), step.to
@@ -113,7 +113,7 @@ def versions_of(upcasts: Iterable[Upcast], types: Iterable[str]) -> dict[str, Ve
     steps: dict[str, dict[int, Upcast]] = {kind: {} for kind in types}
     for step in upcasts:
         if step.type not in steps:
-            raise TypeError(f"an upcast is of type {step.type}, which is not registered with the codec")
+            raise TypeError(f"the type {step.type} of an upcast is not registered with the codec")
         if steps[step.type].setdefault(step.version, step) is not step:
             raise TypeError(f"{step.type}: two upcasts start from version {step.version}")
     by_type = {kind: Versions(kind, own_steps) for kind, own_steps in steps.items()}

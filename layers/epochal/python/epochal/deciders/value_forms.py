@@ -60,7 +60,7 @@ def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> Va
 
 
 _LACKS: Final = re.compile(r"Object missing required field `([^`]*)`.*")
-"""How msgspec says that an object lacks a field."""
+"""Pattern of msgspec's error message for a missing field."""
 
 
 def _compared(

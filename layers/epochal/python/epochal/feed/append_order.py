@@ -36,7 +36,7 @@ def in_append_order(source: Source, changes: Sequence[tuple[Item, Change, R]]) -
 
     Args:
         source: source of the images.
-        changes: images with their changes, and what comes with each.
+        changes: images with their changes, and an object that stays with each.
     """
     parts = _parts(source, changes)
     if not parts:

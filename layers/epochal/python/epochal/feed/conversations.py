@@ -16,7 +16,7 @@ from epochal.feed.reader import FeedReader
 from epochal.lazy_dataclasses import dataclass, field
 
 DEEPEST: Final = 50
-"""Levels of a tree: pages nest no deeper."""
+"""Largest number of levels of a tree; deeper effects are placed side by side."""
 
 
 @dataclass(slots=True)

@@ -85,7 +85,7 @@ class FeedEvent:
         """
         where = f"{self.stream} (index {self.index}), {self.type}"
         if self.gone is not None:
-            raise InvalidInput("gone", f"must be looked at before data: {where} is {self.gone}")
+            raise InvalidInput("gone", f"must be checked before the data are read: {where} is {self.gone}")
         if self.fault is not None:
             raise self.fault
         return json_of(self.data, where)
@@ -164,7 +164,7 @@ class UnopenedTagEvent(UnopenedFeedEvent):
         event: the event without its bodies.
         tag_stream: name of the tag's stream.
         place: index of the event in that stream.
-        show: makes the feed's event of the recorded event at an index.
+        show: function that converts a recorded event and its index into a feed event.
     """
 
     event: OutlinedEvent  # type: ignore[assignment]  # of tags, not of streams

@@ -33,7 +33,7 @@ class History(Protocol):
         """Return the same history with all requests through another driver."""
 
     def events(self, *, fetch: bool = True) -> Hydrate:
-        """Return a function that reads events; without `fetch`, bodies in the bucket stay claims."""
+        """Return a function that reads events; without `fetch`, it leaves bodies in the bucket as claims."""
 
     def end_of(self, stream: str, since: int) -> int:
         """Return the index after the last event of a stream, at least `since`, which the caller knows."""
@@ -63,4 +63,4 @@ def history_of(store: object) -> History:
         if own is not None and (history := own(store)) is not None:
             opened: History = history
             return opened
-    raise InvalidInput("store", f"must be a store of a layout's events, not {type(store).__name__}")
+    raise InvalidInput("store", f"must be a store of events, not {type(store).__name__}")

@@ -101,7 +101,7 @@ def hydrated_entries(
         strict: whether an event that cannot be read is raised.
 
     Returns:
-        The items, and of how many entries they are.
+        The items, and the number of entries that they belong to.
     """
     items: list[FeedItem | None] = []
     size = taken = first = 0

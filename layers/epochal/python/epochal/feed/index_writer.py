@@ -67,7 +67,7 @@ class IndexWriter:
         return ingested
 
     def notify(self) -> int:
-        """Notify reactions of partitions that have moved; return the number of these partitions.
+        """Notify reactions of partitions with new entries; return the number of these partitions.
 
         Another process may have written the entries and died before it notified anyone. What cannot be published is
         published the next time.

@@ -37,11 +37,11 @@ class Report:
     """The result of indexing a batch.
 
     Attributes:
-        by_partition: what was indexed, of partitions that could be indexed.
+        by_partition: result of each partition that could be indexed.
         failed: sequence numbers of the records to be delivered again.
         set_aside: number of records set aside now, not counting those that had been before.
         notified: number of partitions of which reactions were notified.
-        notice_error: why they were not notified.
+        notice_error: error that prevented the notification.
         errors: why records failed.
         failing: by source, the first record that failed, by its sequence number, and why.
         rested: seconds of the rest after the batch; 0 if its partitions are not crowded.
@@ -133,7 +133,7 @@ class Indexer(IndexWriter):
         recorded = self.driver.run(register(self.index_table, counts, self.ids()))
         for source in self.sources:
             if recorded[source.name] != source.partitions:
-                rule = f"the index has {recorded[source.name]} on record; another number needs a rebuild"
+                rule = f"must be {recorded[source.name]}, as recorded in the index; rebuild it to change that"
                 raise InvalidInput(source.setting, rule)
 
     def index(self, records: Iterable[Record], seconds: float = math.inf) -> Report:
@@ -202,7 +202,7 @@ class Indexer(IndexWriter):
         for source in self.sources:
             if source.table == table:
                 return source
-        raise InvalidInput("table", f"{table!r} is the table of no source of this indexer")
+        raise InvalidInput("table", f"{table!r} does not belong to any source of this indexer")
 
     def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
         """Index the changes of one partition; set aside records whose streams could not be read."""
@@ -237,7 +237,7 @@ def _partition(source: Source, stream: str) -> int:
     """Return a stream's partition; raise `CorruptData` if its name is too long for a mark."""
     number = source.partition_of(stream)
     if len(mark_name(number, stream).encode()) > MAX_KEY_BYTES:
-        raise CorruptData("the name of the stream is so long that it could have no mark")
+        raise CorruptData("the name of the stream is too long for the key of an index mark")
     return number
 
 

@@ -19,7 +19,7 @@ def latest(
 ) -> tuple[FeedItem, ...]:
     """Return the last `count` items of a partition, oldest first, of these `categories` only.
 
-    It looks as far back as there is time.
+    It searches backward for as long as a page may take, so there may be fewer.
     """
     page = feed.newest(count, before={at.partition: at.tail}, categories=categories, data=data)
     return page.items[:count][::-1]

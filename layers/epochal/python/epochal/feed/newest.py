@@ -181,7 +181,7 @@ class EventTimes:
     """Reads the times of events, and keeps small events for a page with data.
 
     Attributes:
-        hydrate: returns what reads a partition's events, without their bodies in the bucket.
+        hydrate: returns a function that reads a partition's events, without bodies in the bucket.
         keep: whether to keep events for `hydrate_kept`.
         clock: returns seconds.
         until: clock reading after which no event is read for its time.

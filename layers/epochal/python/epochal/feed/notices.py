@@ -29,12 +29,12 @@ def send_in_batches(to: str, things: Iterable[T], request: Callable[[list[T]], A
     """Send entries to a topic or queue in batches; return how many, or raise `Unavailable` if one fails.
 
     Raises:
-        Unavailable: one was not taken.
+        Unavailable: an entry was refused.
     """
     remaining, count = iter(things), 0
     while batch := list(islice(remaining, AT_ONCE)):
         if failed := request(batch).get("Failed"):
-            raise Unavailable(f"{to} refused {len(failed)} of {len(batch)}: {failed[0]['Code']}")
+            raise Unavailable(f"{to} refused {len(failed)} of {len(batch)} entries: {failed[0]['Code']}")
         count += len(batch)
     return count
 

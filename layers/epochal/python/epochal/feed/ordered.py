@@ -119,7 +119,7 @@ class OrderedCheckpoint:
             )
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(
-                field, "must be a checkpoint of a reader in order, as it was written"
+                field, "must be the text of an OrderedCheckpoint, as `str` returns it"
             ) from error
 
 
@@ -127,7 +127,7 @@ def _parse_released(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, 
     """Parse how far one partition was released; raise `ValueError` if an index is malformed."""
     indices = dict(ahead or {})
     if not all(type(index) is int and index > 0 for index in indices.values()):
-        raise ValueError("an index is a number above 0")
+        raise ValueError("an index must be an integer above 0")
     return Released(checkpoint=parse_checkpoint(checkpoint, field), ahead=indices)
 
 
@@ -554,7 +554,7 @@ class OrderedReader:
         return cause
 
     def _let_go(self, held: _Held) -> None:
-        """Mark an event as released, and remember its names for its effects."""
+        """Mark an event as released, and remember its names, so that its effects need not wait."""
         held.released = True
         held.queue.popleft()
         if not held.queue:

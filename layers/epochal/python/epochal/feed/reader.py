@@ -173,7 +173,7 @@ class FeedReader:
             start: starting point: a checkpoint, `beginning`, `tail`, or a moment.
 
         Raises:
-            InvalidInput: it is no place, or the partition is not on record and has no tail.
+            InvalidInput: `start` is not a starting point, or the partition is not on record and has no tail.
         """
         place = read_start(start)
         if isinstance(place, Moment):
@@ -183,7 +183,7 @@ class FeedReader:
         if place == "tail":
             tail = self.driver.run(read_tail(self.table, partition))
             if tail is None:
-                raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
+                raise InvalidInput("partition", f"{partition} is not in the index: deploy its indexer first")
             return tail
         return place
 
@@ -213,7 +213,7 @@ class FeedReader:
 
         Raises:
             InvalidInput: a limit below 1, data without the store, `once` without data.
-            CorruptData, MissingBody, DeniedBody: where `strict`.
+            CorruptData, MissingBody, DeniedBody: with `strict`, an event cannot be read.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
         must_be_seconds(seconds, "seconds")
@@ -319,7 +319,7 @@ class FeedReader:
             seconds: a page that is not full after so long ends, with the position reached.
 
         Raises:
-            InvalidInput: a limit below 1, what is no place.
+            InvalidInput: a limit below 1, or `start` is not a starting point.
             BeyondTheEnd: `start` is of another index.
         """
         return self._whole.streams(
@@ -412,7 +412,7 @@ class FeedReader:
     def end_of(self, partition: int, stream: str, since: int) -> int:
         """Return the index after a stream's last event, read from its store and not the feed; at least `since`.
 
-        The feed may not have come so far yet.
+        The feed may not have reached it yet.
 
         Args:
             partition: number of the partition.
@@ -585,7 +585,7 @@ class FeedReader:
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
         if once and not data:
-            raise InvalidInput("once", "needs the data of all events, since only they know their tags")
+            raise InvalidInput("once", "needs data=True, because only the data show an event's tags")
         return _Request(
             limit=limit,
             wanted=span_filter(partial(self.categories, partition), categories, predicate),
@@ -623,7 +623,7 @@ class FeedReader:
         for history in self.histories:
             if history.name == source:
                 return history
-        raise InvalidInput("data", f"needs a reader that was given the store of {source}")
+        raise InvalidInput("data", f"needs a reader that was opened with the store of layout {source}")
 
 
 def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReader:

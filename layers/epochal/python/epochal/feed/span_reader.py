@@ -157,7 +157,7 @@ class SpanReader:
         page = _Page(
             wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
         )
-        # Who goes on waiting has just seen that there is nothing.
+        # A reader that keeps waiting has just seen that nothing is new.
         looked = self.at_tail and now < min(patience, self.seen + POLL_SECONDS)
         while True:
             if not (self.left or looked):

@@ -58,7 +58,7 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
         if record.get("eventName") == "REMOVE":
             continue
         if "NewImage" not in change:
-            raise InvalidInput("StreamViewType", "must be one that carries new images")
+            raise InvalidInput("StreamViewType", "must be NEW_IMAGE or NEW_AND_OLD_IMAGES")
         yield Record(
             table=table_of(record["eventSourceARN"]),
             sequence_number=change["SequenceNumber"],

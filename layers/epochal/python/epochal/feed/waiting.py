@@ -32,12 +32,12 @@ LONGEST_POLL: Final = 2.0
 costs more is made as much more seldom."""
 
 LONGER: Final = 1.5
-"""Times the last pause, while nothing comes."""
+"""Factor by which each pause exceeds the last one, while nothing is new."""
 
 
 @dataclass(slots=True)
 class Pauses:
-    """Pauses between looks, each longer than the last, until something comes.
+    """Pauses between polls, each longer than the last, until there are new entries.
 
     Attributes:
         seconds: length of the next pause.
@@ -64,7 +64,7 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """The readers that wait at a place, in the order of their coming.
+    """The readers that wait at a place, in the order of their arrival.
 
     Attributes:
         key: identity of the place.

@@ -227,7 +227,7 @@ class WholeFeed:
         return items, taken
 
     def _hydrate(self, search: _Newest, partition: int, *, fetch: bool) -> HydrateUnopened:
-        """Return what reads a partition's events, except those that were kept for this page."""
+        """Return a function that reads a partition's events, except those kept for this page."""
         return search.times.hydrate_kept(partition, self.reader.hydrate_unopened(partition, fetch=fetch))
 
     def streams(
@@ -296,7 +296,7 @@ class WholeFeed:
                 del by_name[names.pop()]
         if at_end != begin.keys():
             raise InvalidInput(
-                "seconds", "are over before the index was read: list streams as they were created"
+                "seconds", "were too few to read the whole index: allow more, or call `streams`"
             )
         streams = tuple(
             stream
@@ -318,7 +318,7 @@ class WholeFeed:
             count := self.reader.driver.run(read_series(self.reader.table)).partitions.get(source)
         ) is None:
             if self.reader.driver.clock() >= ends:
-                raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
+                raise InvalidInput("source", f"{source} is not in the index: deploy its indexer first")
             self.reader.driver.sleep(POLL_SECONDS)
         partition = partition_of(stream, count, base_of(source))
         tail, reached = self.reader.place(partition, "tail"), False

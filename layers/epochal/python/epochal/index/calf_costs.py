@@ -19,7 +19,7 @@ from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.values import WRITE_UNIT, number_size, write_units
 
 ROOM: Final = 8 * 1024
-"""Kept free below the item limit for keys, counters and what sizes in a token may be off by."""
+"""Bytes kept free below the item limit for keys, counters and errors of a token's sizes."""
 
 _HORIZON: Final = 64
 

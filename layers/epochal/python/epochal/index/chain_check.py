@@ -4,8 +4,8 @@ A reader of the feed stops where something is wrong (`index.feed_walk`); a check
 behind that. Epochs are the truth; the series only tells which of them there should be.
 
     no Tip              the end of the chain; lost, where the series or the next epoch tells that there was more
-    not closed          the end of the chain; left open, where the next epoch has begun
-    unreadable          told once for the epoch, or for each entry that cannot be read
+    not closed          the end of the chain; or an epoch left open, if the next one has begun
+    unreadable          reported once for the epoch, or for each entry that cannot be read
 """
 
 from __future__ import annotations

@@ -26,13 +26,13 @@ TIP: Final = 2_147_483_647
 """Sort key of the Tip (Int32.MaxValue, as Equinox has it)."""
 
 WHERE: Condition = equals("i", number(TIP))
-"""What only Tips meet."""
+"""Condition that only Tips meet."""
 
 SERIES: Final = StreamName("$AppendsIndex-0")
 """The one stream that says which epoch each partition has reached, and how many partitions a source has."""
 
 EPOCHS: Final = "$AppendsEpoch-"
-"""How the names of epochs' streams begin."""
+"""Prefix of the names of epochs' streams."""
 
 REMOVALS: Final = "$Removed-"
 """How the names begin under which marks of removals are kept; marks of an item each were never of these."""
@@ -109,7 +109,7 @@ class Checkpoint(int):
             offset: number of the entry in its epoch, from 0.
         """
         if not (0 <= epoch <= MAX_EPOCH and 0 <= offset <= MAX_OFFSET):
-            raise ValueError(f"no checkpoint holds entry {offset:,} of epoch {epoch:,}")
+            raise ValueError(f"entry {offset:,} of epoch {epoch:,} is out of range for a checkpoint")
         return cls(epoch << OFFSET_BITS | offset)
 
     @property
@@ -142,7 +142,7 @@ def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
     must_be(str, text, field, "text")
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise InvalidInput(field, "must be a checkpoint: epoch@offset, or its integer")
+        raise InvalidInput(field, "must be a checkpoint, such as 3@15 (epoch@offset), or its integer form")
     epoch, offset, whole = match.groups()
     if whole is not None:
         if int(whole) > (MAX_EPOCH << OFFSET_BITS | MAX_OFFSET):
@@ -182,7 +182,7 @@ def parse_position(text: str, field: str = "position") -> FeedPosition:
     for part in text.split(",") if text else ():
         partition, _, checkpoint = part.partition(":")
         if not _PARTITION.fullmatch(partition):
-            raise InvalidInput(field, "must be partition:epoch@offset, or several with commas between")
+            raise InvalidInput(field, "must be partition:epoch@offset, or several separated by commas")
         if int(partition) in position:
             raise InvalidInput(field, "must not name a partition twice")
         position[int(partition)] = parse_checkpoint(checkpoint, field)

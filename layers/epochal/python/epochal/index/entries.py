@@ -51,7 +51,7 @@ MAX_ITEMS_BYTES: Final = 1024 * 1024
 ends with an entry, so each must have room in an answer."""
 
 ITEM_OVERHEAD: Final = 80
-"""Bytes reckoned for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
+"""Bytes estimated for an item of the feed tagged_events_ofs the names of its stream and type, as JSON inside JSON."""
 
 DENSE_FROM: Final = 8 * 1024
 """Bytes of a body from which brotli's quality 8 saves 2 to 10 % in the time that 5 takes; small ones grow by a byte."""
@@ -234,12 +234,12 @@ def read_entry(event: EncodedEvent) -> Entry | None:
 def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
     """Decode the runs of events in an `Ingested` entry; raise `CorruptData` for anything else."""
     if kind != INGESTED:
-        raise CorruptData(f"an epoch holds an event of type {kind!r}")
+        raise CorruptData(f"an epoch contains an event of the unknown type {kind!r}")
     body = decode_inline(data)
     try:
         return _parse_fast(body) or _parse_spans(json.loads(body))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise CorruptData("an epoch holds an Ingested entry that cannot be read") from error
+        raise CorruptData("an Ingested entry of an epoch cannot be decoded") from error
 
 
 def merge_spans(spans: Sequence[Span]) -> list[Span]:
@@ -318,7 +318,7 @@ def _restore_order(spans: Iterable[Span], order: str) -> list[Span]:
             turns.append(_tuple(Span, (stream, index + taken, types[taken : taken + 1])))
         last = row
     if any(rows):
-        raise ValueError(f"an order without all events: {order!r}")
+        raise ValueError(f"the order does not cover all events: {order!r}")
     return turns
 
 
@@ -411,9 +411,9 @@ def _parse_removals(removed: Any) -> tuple[Removal, ...]:
         )
         sound = _all_of_type(int, numbers) and _all_of_type(str, (removal.stream for removal in removals))
     except (ValueError, TypeError, KeyError) as error:
-        raise CorruptData("an epoch holds an Ingested entry whose removals cannot be read") from error
+        raise CorruptData("the removals of an Ingested entry cannot be decoded") from error
     if not sound:
-        raise CorruptData("an epoch holds an Ingested entry whose removals have values of the wrong type")
+        raise CorruptData("the removals of an Ingested entry have values of the wrong type")
     return removals
 
 

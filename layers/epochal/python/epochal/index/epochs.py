@@ -47,7 +47,7 @@ class EpochLimits:
                 raise InvalidInput(name, "must be at least 1")
         if self.entries > MAX_ENTRIES:
             raise InvalidInput(
-                "entries", f"must be at most {MAX_ENTRIES:,}: a checkpoint counts no more in an epoch"
+                "entries", f"must be at most {MAX_ENTRIES:,}, so that checkpoints can count them"
             )
 
 

@@ -39,7 +39,7 @@ class FailedRun:
 
     Attributes:
         member: the member's share of the partition; 0 where the group has one member.
-        cause: what it failed at.
+        cause: the error, as text.
         since: time of the first run that failed at this state of the member.
         last: time of this run.
         due: time when the next run is expected; empty where its process has ended, or the run has not come.
@@ -70,7 +70,7 @@ class FailedRun:
     def remedy(self) -> str:
         """What to do about the failure, in a sentence."""
         if self.is_failed_load:
-            return "Add what the function lacks, and deploy it again: a package, a module, or the name of the reaction."
+            return "Add the missing package, module or reaction name to the function, and deploy it again."
         return "Fix the cause and deploy: the reaction then resumes by itself."
 
     @property
@@ -85,7 +85,7 @@ class FailedRun:
         following = f"the next run is expected at {self.due}" if self.due else "its process has ended"
         if self.missed:
             following = (
-                f"no run has come since {self.missed}, when the next was expected: its process may have died"
+                f"the next run was expected at {self.missed} but did not start: its process may have died"
             )
         return (
             f"blocked{where} since {self.since}, {quantity(self.runs, 'run')} failed, the last at {self.last}:"

@@ -226,7 +226,7 @@ def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[li
     if not spans:
         calf = yield from find_calf(table, tip.stream, end - 1)
         if calf is None:
-            raise CorruptData(f"{tip.stream}: entry {end - 1} is in no item, and was not pruned")
+            raise CorruptData(f"{tip.stream}: entry {end - 1} is in no item, but was not pruned")
         spans = [calf.before(end)]
     return spans
 

@@ -30,7 +30,7 @@ from epochal.plan.ops import Delete, Steps
 READ_UP_TO: Final = "ReadUpTo"
 
 STATES: Final = ("$ReaderCheckpoint-*", "$ReaderMembers-*", "$Parked-*", "$ReaderFailure-*")
-"""What the keys of all items of groups are like."""
+"""Patterns of the partition keys of all items of groups."""
 
 MAX_PARKED: Final = 1_000
 """Streams a group may park in one partition; then it blocks (DESIGN §5.11). So many failing at once are one
@@ -150,7 +150,7 @@ def _decode_state(stream: str, stored: EncodedUnfold) -> GroupState:
             **maps,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptData(f"{stream}: the group's state cannot be read") from error
+        raise CorruptData(f"{stream}: the group's state cannot be decoded") from error
 
 
 def _decode_reads(value: dict[str, Any]) -> Reads:

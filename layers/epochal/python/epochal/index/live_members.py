@@ -54,7 +54,7 @@ U = TypeVar("U", int, Unit)
 def assign_units(owner: str, owners: Collection[str], units: Iterable[U]) -> list[U]:
     """Return those partitions or shares that fall to one of several processes, by rendezvous hashing.
 
-    A process that comes or goes moves only its own.
+    A process that starts or stops changes only the assignment of its own units.
     """
     return [unit for unit in units if owner == max(owners, key=lambda name: _weight(name, unit))]
 

@@ -38,13 +38,13 @@ FLOOR: Final = 1 << 48
 """Added to a leaf's place to make its sort key, which must not be that of a Tip."""
 
 LEAF: Final = 4_000
-"""Bytes of marks in a leaf at most, which so is a read unit."""
+"""Largest bytes of marks in a leaf, so that reading it costs one read unit."""
 
 WAYS: Final = 48
-"""Leaves that one becomes at most: a transaction has a hundred items."""
+"""Largest number of leaves that one is split into: a transaction has a hundred items."""
 
 AT_ONCE: Final = 500
-"""Leaves that are made ready at once."""
+"""Number of leaves that are encoded and written at the same time."""
 
 MOST_OF: Final = 8
 """All leaves are read where one in so many is wanted: by the page they take a third fewer units, and few requests."""
@@ -200,7 +200,7 @@ class Leaves:
 
 
 def hash_of(stream: str) -> bytes:
-    """Return the hash by which a stream is known among marks."""
+    """Return the hash that identifies a stream among the marks."""
     return hashlib.sha256(stream.encode()).digest()[:HASH]
 
 

@@ -56,7 +56,7 @@ def _entry_since(table: str, tip: Tip, bound: int) -> Steps[int]:
         middle = high - 1 if high > tip.span.base else (low + high) // 2
         span = tip.span if middle >= tip.span.base else (yield from find_calf(table, tip.stream, middle))
         if span is None:
-            raise CorruptData(f"{tip.stream}: entry {middle} is in no item, and was not pruned")
+            raise CorruptData(f"{tip.stream}: entry {middle} is in no item, but was not pruned")
         first, end = max(span.base, low), min(span.next, high)
         first_after = next((at for at in range(first, end) if not _is_before(span, at, bound)), end)
         if first < first_after < end:

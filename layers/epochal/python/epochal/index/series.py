@@ -135,7 +135,7 @@ def change_series(
 
     Nothing is written if the change has no effect.
     """
-    # What only reads the feed starts without it.
+    # Programs that only read the feed start without this module.
     from epochal.index.tip_append import append_on  # noqa: PLC0415
     from epochal.index.wire_batch import batch_of  # noqa: PLC0415
 

@@ -164,7 +164,7 @@ def read_span(item: Item) -> StoredSpan:
     following = read_number(item, "n")
     base = -1 if following is None else following - len(events)
     if base < 0 or len(types) != len(events) or (base != int(item["i"]["N"]) and not is_tip(item)):
-        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has i, n, e and c that do not agree")
+        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has contradictory i, n, e and c")
     return StoredSpan(base=base, events=tuple(events), types=tuple(kind["S"] for kind in types))
 
 
@@ -205,7 +205,7 @@ def read_event(kind: str, event: AttributeValue) -> EncodedEvent:
             append_id=append_id(event),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptData(f"an event of type {kind} has attributes that are not of the Tip layout") from error
+        raise CorruptData(f"an event of type {kind} lacks attributes of the Tip layout") from error
 
 
 def read_timestamp(event: AttributeValue) -> str:
@@ -357,7 +357,7 @@ def advance(table: str, cursor: TipCursor, limit: int | None = None) -> Steps[Ti
     """
     part = yield from next_part(table, cursor, limit)
     if part is None:
-        raise CorruptData(f"{cursor.head.stream}: event {cursor.at} is in no item, and was not pruned")
+        raise CorruptData(f"{cursor.head.stream}: event {cursor.at} is in no item, but was not pruned")
     return part
 
 

@@ -192,12 +192,12 @@ def uncalved(reply: Refusal, rest: StoredSpan) -> StoredSpan | None:
         return None
     calf = read_span(reply.item)
     if calf.next <= rest.base:
-        raise CorruptData(f"{reply.item['p']['S']}: the calf {rest.base} holds no events")
+        raise CorruptData(f"{reply.item['p']['S']}: the calf {rest.base} contains no events")
     return None if calf.next > rest.next else rest.since(calf.next)
 
 
 class CalfRule(Protocol):
-    """When events leave a Tip, and how."""
+    """Decides when events move from a Tip into calves, and moves them."""
 
     def calves(self, tip: Token, new: Growth) -> bool:
         """Return whether to calve the Tip's events before writing `new`."""

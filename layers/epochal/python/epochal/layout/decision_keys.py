@@ -41,7 +41,7 @@ class DecisionKey:
         table: name of the table of streams.
         stream: name of the stream.
         record: the key's record.
-        append_id: append id of the decision, but for the number of events.
+        append_id: append id of the decision, without its number of events.
         above: moment of the key (`KeyedStreams.moment_of_key`).
     """
 
@@ -60,7 +60,7 @@ class DecisionKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUnused:
-    """The answer that nothing has been appended under a key up to the head.
+    """The answer that no event up to the head was appended under the key.
 
     Attributes:
         head: the head to decide on, if it was read.

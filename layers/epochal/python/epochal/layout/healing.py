@@ -37,7 +37,7 @@ class Healed:
 
     Attributes:
         spans: spans of events that the store has; events missing in between were pruned.
-        times: time at which each span was written; None where the layout does not tell.
+        times: time at which each span was written; None if the layout does not record it.
         whole: whether the piece is all of the gap.
         size: estimated bytes of the types.
     """
@@ -78,7 +78,7 @@ def soundly(heal: Heal, layout: str) -> Heal:
         try:
             return (yield from heal(gap))
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptData(f"{gap.stream}: an item of it is not of the {layout} layout") from error
+            raise CorruptData(f"{gap.stream}: an item does not have the layout {layout}") from error
 
     return healed
 

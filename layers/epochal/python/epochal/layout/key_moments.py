@@ -36,7 +36,7 @@ def moment_of_key(key: str, now: Ticks) -> Ticks:
         return NEVER
     moment = from_unix_nanoseconds(int(match[1] + match[2], 16) * 1_000_000)
     if moment > now + _REFUSED_AHEAD:
-        raise InvalidInput("idempotency_key", "is a UUIDv7 of more than an hour from now")
+        raise InvalidInput("idempotency_key", "must not contain a time more than an hour in the future")
     if moment > now + _AHEAD:
         raise KeyAhead((moment - now) // PER_SECOND)
     return moment

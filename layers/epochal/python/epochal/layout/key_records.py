@@ -32,7 +32,7 @@ from epochal.plan.values import Item, Key, binary, number, text
 from epochal.settings import KEY_WINDOW_SECONDS
 
 PREFIX: Final = "$Idempotency-"
-"""Prefix of the names of records, which stand beside the streams that the keys are for."""
+"""Prefix of the names of records, which are stored beside the streams of the keys."""
 
 
 class KeyedWrite(Protocol):
@@ -175,4 +175,4 @@ def check_contents(record: RecordContents | None, append_id: bytes | None) -> No
         append_id: append id of the write; None for a decision, which no such write may have preceded.
     """
     if record is not None and record.append_id not in (None, append_id):
-        raise InvalidInput("idempotency_key", "was used before for other contents")
+        raise InvalidInput("idempotency_key", "was already used for an append with other contents")

@@ -113,7 +113,7 @@ class Attempts(Protocol[H]):
     def is_pruned(self, head: H, since: int) -> Steps[bool]:
         """Return whether events that the key may have appended from index `since` on are pruned.
 
-        Nobody can find out any more then if they were appended.
+        Then it can no longer be found out whether they were appended.
 
         Raises:
             InvalidInput: events were appended under the key; unfolds alone are other contents.
@@ -245,7 +245,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         record: the key's record.
 
     Returns:
-        What came of the write.
+        The outcome of the write.
     """
     tried: set[str | None] = set()
     refusals = 0
@@ -304,7 +304,7 @@ def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -
     """
     check_contents(seen, attempts.batch.append_id)
     if seen.etag is None:
-        raise InvalidInput("idempotency_key", "was used before for an append with a condition")
+        raise InvalidInput("idempotency_key", "was already used for an append with a condition")
     head = yield from attempts.load()
     unchanged = head is not None and head.etag == seen.etag
     token = head.token() if head is not None and unchanged else Token(version=seen.first, etag=seen.etag)

@@ -1,4 +1,4 @@
-"""The port: what the feed, the indexer, care and a deployment need of a layout.
+"""The port: the interface of a layout to the feed, the indexer, care and a deployment.
 
 A layout has one item for each of its streams, the head, which every append changes in the same write as the events.
 

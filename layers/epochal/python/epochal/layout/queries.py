@@ -111,7 +111,7 @@ def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, fiel
         candidates = _candidates(item, position.seen.keys())
         if not candidates:
             default = _fencing(item, type_heads=type_heads)[0]
-            raise InvalidInput(field, f"is of a read that did not ask for {default!r}")
+            raise InvalidInput(field, f"is the position of a read that did not include {default!r}")
         if len(candidates) == 1:
             tags.append(candidates[0])
         elif _mark(item) in position.items:
@@ -151,7 +151,7 @@ def check_covered(position: Position, fenced: Fence, field: str = "after") -> No
     """Raise `InvalidInput` if a position has not seen all fencing tags of a query."""
     missing = [tag for tag in fenced.all_tags if tag not in position.seen]
     if missing:
-        raise InvalidInput(field, f"is of a read that did not ask for {missing[0]!r}")
+        raise InvalidInput(field, f"is the position of a read that did not include {missing[0]!r}")
 
 
 def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
         return default
     if type_heads and EVERYTHING in type_heads:
         return (EVERYTHING,)
-    raise InvalidInput("query", "an item must name a tag, unless the store was opened for its types")
+    raise InvalidInput("query", "each item must name a tag, unless the store was opened with its types")
 
 
 def _default(item: QueryItem) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def _default(item: QueryItem) -> tuple[str, ...]:
 
 
 class Matchable(Protocol):
-    """An event, or an entry of one, as a query is matched against it."""
+    """The fields of an event, or of its entry under a tag, that a query compares."""
 
     @property
     def type(self) -> str:

@@ -173,7 +173,7 @@ def first_in_the_way(
             reached = replace(position, seen=part.reached)
             return Conflict(events=part.events, position=reached, more=not part.done)
         if most is not None and any(reached.count >= most for reached in part.reached.values()):
-            rule = f"must be given where a tag has more than {most:,} events: keep the position of a read"
+            rule = f"must be given if a tag has over {most:,} events: use the position of an earlier read"
             raise InvalidInput("after", rule)
         bounds = replace(bounds, at=part.reached)
 

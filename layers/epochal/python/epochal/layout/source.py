@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a stream, as its head tells.
+    """The end of a stream, as its head shows it.
 
     Attributes:
         stream: name of the stream.

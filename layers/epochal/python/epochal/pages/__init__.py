@@ -12,8 +12,8 @@ appending      appends to one stream, and retries
 joined         makes several appends to one stream in one write
 identified     finds out whether events with ids were appended before
 commit         writes to several streams, all or nothing
-several_key    has the record of a key of an append to several streams
-streams_part   is the part of a commit for named streams
+several_key    stores the outcome of an append to several streams under its idempotency key
+streams_part   appends to named streams, as a part of a commit
 keyed_appends  appends to one stream under an idempotency key
 several        appends to several streams, and commits decisions on them
 tags/entries   encodes the label of a tagged event, and finds its body
@@ -25,5 +25,5 @@ tags/reading   reads the events that match a query
 tags/listing   lists the tags, and the events of a tag after a place
 pruning        prunes, deletes and archives streams
 port           tells the feed what a write to a page changed
-layout         is the layout with the methods that a store calls
+layout         defines `Pages`, the class whose methods a store calls
 """

@@ -36,7 +36,7 @@ class Blocked:
     """A write that was refused, or was not sent because it would be.
 
     Attributes:
-        page: the page that stood in its way; None if none was there.
+        page: the page that blocked the write; None if there was none.
         planned: the write, if it was sent.
         lost: whether an answer to it was lost, so that it may have been applied, and may stand in its own way.
     """
@@ -68,7 +68,7 @@ def next_write(
     If the page does not take the batch, it is closed first; what the next page needs of it is read.
 
     Args:
-        extending: whether the page may be extended; False if that has turned out to be too much for it.
+        extending: whether the page may be extended; False if the extended page would exceed the limit.
     """
     if version_of(known) + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")

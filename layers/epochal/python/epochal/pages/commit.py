@@ -129,7 +129,7 @@ class CommitPart(Protocol[R_co]):
     def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | R_co | None]:
         """Return the outcome that ends the commit, given the pages that have come back; None to go on from these.
 
-        It is asked before the first write, too.
+        It is called before the first write, too.
         """
 
     def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | R_co | None]:
@@ -262,21 +262,21 @@ def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
 
 
 def is_as_known(known: Known[Page], head: Page | None) -> bool:
-    """Whether the last page of a stream is still the one that is known."""
+    """Whether the last page of a stream is still the known one."""
     if known is None or head is None:
         return known is head
     return not head.deleted and (head.version, head.etag) == (known.version, known.etag)
 
 
 def page_of(item: Item | None, table: str) -> Page | None:
-    """Decode the page that a refusal brought; None if it brought none."""
+    """Decode the page that a refusal returned; None if it returned none."""
     return None if item is None else read_page(item, table)
 
 
 def _known_outcome(
     part: CommitPart[R], plan: Plan, verdict: Verdict, refusal: Refusal, tries: Tries
 ) -> Steps[Outcome | R | None]:
-    """Return a refused commit's outcome, as pages or a record tell it; None if it was not applied."""
+    """Return a refused commit's outcome, as pages or a record show it; None if it was not applied."""
     match verdict:
         case Applied():
             return part.appended(plan.writes)
@@ -299,7 +299,7 @@ def _plan(
     A page may have to be closed first, by a write of its own; then `heads` gets the closed page.
 
     Returns:
-        The plan; or pages that turned out to be others than those known.
+        The plan; or the last pages that differ from the known ones.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream in commit.fences:
@@ -347,7 +347,7 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
     """
     for place, over in enumerate(reply.over[len(plan.all) - len(plan.also) :]):
         if over:
-            advice = "it is added to what is there"
+            advice = "with this update, the stored item would exceed the limit"
             raise TooLarge(f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice=advice)
     smaller = {
         stream
@@ -366,7 +366,7 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
     As long as no page has moved, it is applied if it arrives while the conditions of the program's own hold.
     """
     if refusal.ambiguous and not moved:
-        raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
+        raise Unavailable("a response was lost, and now a condition of `also` fails", maybe_applied=True)
 
 
 def _split_refusal(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:

@@ -6,7 +6,7 @@ looked for in its stream. Each page that is read leads to one verdict:
     Applied        the page shows the append
     NotApplied     the append is not in the stream, and a try that was refused can no longer be applied
     Unknowable     nobody can tell any more: what would show the append is pruned or replaced
-    LookFurther    this page does not tell, and an older one may
+    LookFurther    this page does not decide, but an older one may
 
 What is looked for is one of three kinds. Each judges one page, by the first row of its table that holds.
 
@@ -161,7 +161,7 @@ def was_applied(sought: Sought, pages: Sequence[Page]) -> Steps[Verdict]:
         reply: Items = yield search
         verdict = judge_in_turn(verdict.sought, (read_page(item, table) for item in reply.items))
         if isinstance(verdict, LookFurther) and reply.last is None:
-            raise CorruptData(f"{pages[0].stream}: event {sought.first} is in no page")
+            raise CorruptData(f"{pages[0].stream}: event {sought.first} is missing: no page contains it")
         search = replace(search, after=reply.last, limit=search.limit and sought.growth * search.limit)
     return verdict
 
@@ -299,10 +299,10 @@ class KeyedAppend:
 
     Attributes:
         rest: what follows the time in its stamps: the key, and a digest of the contents or the mark of a decision.
-        count: number of its events; None where that depends on what was decided.
+        count: number of its events; None if it depends on the decision.
         first: lowest index at which it may be. What is below belongs to an earlier, expired use of the key.
         later: whether it may be on a later page than the one with `first`.
-        above: the moment that the key tells; no append under it is stamped at that time or before.
+        above: the time that the key contains; no append under it is stamped at that time or before.
     """
 
     growth: ClassVar[int] = 4
@@ -322,7 +322,7 @@ class KeyedAppend:
 
     @classmethod
     def of_decision(cls, key: DecisionKey, first: int) -> KeyedAppend:
-        """Return what a decision is looked for by, whatever was decided."""
+        """Return the search for a decision under a key, whatever was decided."""
         rest, first = rest_of(key.append_id), 0 if key.above else first
         return cls(rest=rest, count=None, first=first, later=True, above=key.above)
 
@@ -376,7 +376,7 @@ def find_by_key(page: Page, sought: KeyedAppend) -> Applied | None:
 
 def _is_of_key(rest: bytes, sought: KeyedAppend) -> bool:
     if rest != sought.rest and rest[:WHOSE] == sought.rest[:WHOSE]:
-        raise InvalidInput("idempotency_key", "was used before for other contents")
+        raise InvalidInput("idempotency_key", "was already used for an append with other contents")
     return rest == sought.rest
 
 

@@ -45,7 +45,7 @@ STAMP_BYTES: Final = 16
 TIME_BYTES: Final = 8
 
 REFERRED: Final = 4
-"""Encoding of unfolds that are on another page of the stream."""
+"""Encoding of a reference to unfolds on another page of the stream."""
 _REFERRED: Final = bytes((REFERRED,))
 
 _ENCODINGS: Final = (DIRECT, BROTLI)
@@ -72,7 +72,7 @@ _ticks: Final[Callable[[bytes], tuple[Ticks]]] = Struct(">Q").unpack_from
 def time_of(stamp: bytes) -> Ticks:
     """Return the time of a stamp; raise `CorruptData` if the stamp is malformed."""
     if len(stamp) != STAMP_BYTES or stamp >= _NO_TIME:
-        raise CorruptData("a stamp has no time")
+        raise CorruptData("a stamp is malformed, or its time is out of range")
     return _ticks(stamp)[0]
 
 
@@ -132,9 +132,9 @@ def read_frame(data: bytes) -> Frame:
     count, offset = number_at(data, _STAMPED)
     stamp = data[1:_STAMPED]
     if stamp >= _NO_TIME:
-        raise CorruptData("a stamp has no time")
+        raise CorruptData("a stamp is malformed, or its time is out of range")
     if not 0 < count <= MAX_EVENTS:
-        raise CorruptData(f"a frame of {count} events")
+        raise CorruptData(f"a frame has {count} events, not 1 to {MAX_EVENTS:,}")
     encoding = data[0]
     if encoding not in _ENCODINGS:
         raise UnknownEncoding(encoding)
@@ -184,7 +184,7 @@ def read_unfolds(data: bytes) -> Unfolds:
     encoding, count, version = source.byte(), source.number(), source.number()
     moment = int.from_bytes(source.take(TIME_BYTES), "big")
     if not 0 < count <= MAX_EVENTS or version > MAX_VERSION or moment >= END:
-        raise CorruptData("unfolds of an impossible count, version or moment")
+        raise CorruptData("the count, version or time of the unfolds is out of range")
     if encoding not in _ENCODINGS:
         raise UnknownEncoding(encoding)
     content = Encoded(encoding, source.rest())
@@ -209,7 +209,7 @@ def referred(data: bytes) -> int | None:
         return None
     index, offset = number_at(data, 1)
     if offset != len(data):
-        raise CorruptData("something follows what says where unfolds are")
+        raise CorruptData("there are extra bytes after the reference to another page's unfolds")
     return index
 
 
@@ -286,12 +286,12 @@ def read_events(
                 kind, offset = text_at(content, offset + 1)
             if flags:
                 if flags & ~allowed or (flags & _META_ENCODED and not flags & _META):
-                    raise CorruptData(f"flags {flags:#x} mean nothing")
+                    raise CorruptData(f"the flags {flags:#x} are unknown or contradictory")
                 if flags & _TIMED:
                     distance, offset = signed_at(content, offset)
                     last = Ticks(last + distance)
                     if not 0 <= last < END:
-                        raise CorruptData("a time is not within the years 1 to 9999")
+                        raise CorruptData("a timestamp is outside the years 1 to 9999")
                 time = format_ticks(last) if flags & _TIMED else now
                 data, meta, correlation, causation, label, offset = _read_flagged(content, offset, flags)
                 own = stamp if label else b""
@@ -307,7 +307,7 @@ def read_events(
     except UnicodeDecodeError as error:
         raise CorruptData(_NOT_TEXT) from error
     if offset != len(content):
-        raise CorruptData("something follows the last of it")
+        raise CorruptData("there are extra bytes after the last event or unfold")
     return tuple(events)
 
 
@@ -367,11 +367,11 @@ def _read_flagged(
     if flags & _META:
         meta, at = _read_body(content, at, flags & _META_ENCODED)
         if meta == EMPTY:
-            raise CorruptData("metadata that says nothing is left out")
+            raise CorruptData("empty metadata must not be stored")
     if flags & _LABELLED:
         label, at = blob_at(content, at)
         if not label:
-            raise CorruptData("a label that says nothing is left out")
+            raise CorruptData("an empty label must not be stored")
     return data, meta, correlation, causation, label, at
 
 
@@ -442,7 +442,7 @@ def _read_body(content: bytes, at: int, encoded: int) -> tuple[Encoded, int]:
     if encoded:
         encoding, at = content[at], at + 1
         if encoding == DIRECT:
-            raise CorruptData("a body as it is has no encoding")
+            raise CorruptData("the encoding of an unencoded body must not be stored")
     body, at = blob_at(content, at)
     return Encoded(encoding, body), at
 
@@ -456,7 +456,7 @@ _MORE: Final = 0x80
 _BITS: Final = 63
 """Largest number of bits in a number, so that it takes at most nine bytes."""
 
-_CUT_OFF: Final = "it ends too early"
+_CUT_OFF: Final = "the data ends too early"
 _NOT_TEXT: Final = "a text is not UTF-8"
 
 
@@ -521,7 +521,7 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
     except IndexError:
         raise CorruptData(_CUT_OFF) from None
     if not byte:
-        raise CorruptData("a number is longer than it needs to be")
+        raise CorruptData("a number is not in its shortest form")
     return value, at + 1
 
 

@@ -172,7 +172,7 @@ def _outcome(batch: Packed, first: int, verdict: Verdict) -> Appended | Undeterm
         case NotApplied(taken=taken):
             if taken is None:
                 return None
-            rule = f"the id {id_in(taken)} is in {batch.stream} already, not with all others of this append in a row"
+            rule = f"{batch.stream} has the id {id_in(taken)}, but not all ids of this append in a row"
             raise IdTaken("events", rule)
 
 

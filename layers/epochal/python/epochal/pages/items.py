@@ -299,21 +299,21 @@ _page: Final = fast_constructor(Page)
 def _check(page: Page) -> None:
     """Raise `CorruptData` if the attributes of a page contradict each other."""
     if not 0 <= page.index <= page.version <= MAX_VERSION:
-        raise CorruptData("i and n that no page has")
+        raise CorruptData("i or n is out of range")
     base = page.base
     if base < page.index:
-        raise CorruptData("more events in f than from i to n")
+        raise CorruptData("f has more events than i and n allow")
     if page.index < base < page.version and page.low_water < base:
-        raise CorruptData("fewer events in f than from i to n, and l does not say why")
+        raise CorruptData("f lacks events between i and n that l does not mark as pruned")
     if page.low_water < 0:
         raise CorruptData("l below 0")
     # Only the low-water mark of the first page may be of the whole stream; that of any other is of the page itself.
     if page.index and page.low_water > page.version:
         raise CorruptData("l beyond n")
     if page.deleted and not page.full:
-        raise CorruptData("a tombstone that is not full")
+        raise CorruptData("the page is a tombstone (z), but not full (x)")
     if page.full and not page.deleted and page.index == page.version:
-        raise CorruptData("full, though it has had no events")
+        raise CorruptData("the page is full (x), but has never had an event")
 
 
 def _check_stamps(page: Page, revision: int) -> None:
@@ -324,11 +324,11 @@ def _check_stamps(page: Page, revision: int) -> None:
             raise CorruptData("w is no stamp")
         times.append(page.stamp[:TIME_BYTES])
     if not times:
-        raise CorruptData("neither f nor w")
+        raise CorruptData("f has no frames, and w is missing")
     if any(map(operator.ge, times, times[1:])):
-        raise CorruptData("stamps that do not increase")
+        raise CorruptData("the stamps do not increase")
     if revision != page.time:
-        raise CorruptData("r is not the time of its latest stamp")
+        raise CorruptData("r is not the time of the latest stamp")
 
 
 def _unfolds(item: Item) -> bytes:
@@ -337,9 +337,9 @@ def _unfolds(item: Item) -> bytes:
     offset = referred(data)
     if offset is not None:
         if offset >= _number(item, "i"):
-            raise CorruptData("unfolds on a page that is not before it")
+            raise CorruptData("u refers to unfolds on a page that does not precede this one")
     elif read_unfolds(data).version > _number(item, "n"):
-        raise CorruptData("unfolds of a version beyond n")
+        raise CorruptData("the version of the unfolds is greater than n")
     return data
 
 
@@ -361,7 +361,7 @@ def _number(item: Item, name: str) -> int:
 
 def _flag(item: Item, name: str) -> bool:
     if _number(item, name) != 1:
-        raise CorruptData(f"{name} is 1 or absent")
+        raise CorruptData(f"{name} must be 1 or absent")
     return True
 
 
@@ -370,7 +370,7 @@ def _bytes(value: AttributeValue) -> bytes:
     if isinstance(data, bytes):
         return data
     if isinstance(data, str | int) or data is None:
-        raise TypeError("bytes of another kind")
+        raise TypeError("a binary attribute has a value that is not bytes")
     return bytes(data)
 
 

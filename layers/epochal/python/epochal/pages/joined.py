@@ -19,7 +19,7 @@ from epochal.plan.ops import Steps
 
 
 def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Outcome]:
-    """Append joined batches on exactly the known last page; else answer with a conflict."""
+    """Append joined batches on exactly the known last page; otherwise return a conflict."""
     refused = yield from write(table, whole, known)
     if isinstance(refused, Planned):
         return refused.appended

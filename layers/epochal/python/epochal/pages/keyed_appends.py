@@ -1,4 +1,4 @@
-"""Appends to one stream under an idempotency key: what `layout.once` tries, on pages.
+"""Appends to one stream under an idempotency key: the requests of `layout.once`, for pages.
 
 Events are searched for in the stream. Unfolds alone leave no trace once replaced, so they are written with the key's
 record, in one commit.

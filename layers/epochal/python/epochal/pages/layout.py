@@ -63,7 +63,7 @@ class Pages:
         return (yield from keyed_appends.append_once(table, packed(batch), expected, key))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Outcome]:
-        """Append a batch on exactly the known last page; else answer with a conflict."""
+        """Append a batch on exactly the known last page; otherwise return a conflict."""
         return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)

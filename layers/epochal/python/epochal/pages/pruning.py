@@ -1,4 +1,4 @@
-"""Prunes and deletes streams, and copies events to an archive before.
+"""Prunes and deletes streams, and copies events to an archive first.
 
 Pages are emptied, oldest first, but never removed: a writer with a token of a full page begins the next page if no item
 is there. If that page had been removed, it would be begun again, and the stream would have a permanent fork. An emptied
@@ -149,7 +149,7 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
     """Remove what up to `writes` pages hold below the mark, oldest first; return the progress."""
     first = head if head.index == 0 else (yield from load_page(table, head.stream, 0))
     if first is None:
-        raise CorruptData(f"{head.stream}: it has no first page")
+        raise CorruptData(f"{head.stream}: the first page is missing")
     low = first.low_water
     index = low if low >= first.version else 0
     written, holding = (yield from _bared(table, first, head, etag)) if index else 0, head.version
@@ -198,7 +198,7 @@ def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Step
     pages = tuple(read_page(item, table) for item in reply.items)
     ends = (at, *(page.version for page in pages))
     if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
-        raise CorruptData(f"{head.stream}: pages from event {at} on do not follow each other")
+        raise CorruptData(f"{head.stream}: the pages from event {at} on are not contiguous")
     return pages
 
 
@@ -224,7 +224,7 @@ def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Pag
 def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
     """Write the low-water mark `mark` into a page, unless the page has that or a higher one.
 
-    For appends the page stays as it was.
+    This does not change the page's etag.
     """
     if mark > max(page.low_water, above):
         below = AnyOf((Absent("l"), Compare("l", "<", number(mark))))
@@ -260,7 +260,7 @@ def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | 
     while True:
         target = yield from load_head(into, stream)
         if target is not None and target.deleted:
-            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
+            raise InvalidInput("archive", f"has deleted {stream}, and takes no more of its events")
         reached = 0 if target is None else target.version
         head = yield from load_head(table, stream)
         if head is None or reached >= min(before, head.version):
@@ -284,8 +284,8 @@ def _holding(table: str, stream: str, index: int) -> Steps[Page | None]:
 def _lost(stream: str, index: int, page: Page | None) -> EpochalError:
     """Make the error for events that the archive lacks and no page has any more."""
     if page is None:
-        return CorruptData(f"{stream}: event {index} is in no page, and was not pruned")
-    return InvalidInput("before", f"events {index} to {page.span.base - 1} were pruned unarchived")
+        return CorruptData(f"{stream}: event {index} is in no page, but was not pruned")
+    return InvalidInput("before", f"events {index} to {page.span.base - 1} were pruned, but never archived")
 
 
 def _copy(into: str, page: Page, target: Page | None) -> Put:

@@ -168,7 +168,7 @@ def whole(head: Page) -> Steps[Page]:
         fresh = yield query(head.table, head.stream, 0, MAX_VERSION, forward=False, limit=1)
         last = next((read_page(item, head.table) for item in fresh.items), None)
         if last is None or last.state == head.state:
-            raise CorruptData(f"{head.stream}: page {head.index}: its unfolds are not on page {unfolds_at}")
+            raise CorruptData(f"{head.stream}: page {head.index}: page {unfolds_at} lacks its unfolds")
         head = last
 
 
@@ -224,7 +224,7 @@ def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent:
         part = yield from move(table, cursor, limit, consistent=True)
     if part is None:
         next_index = cursor.at if cursor.forward else cursor.at - 1
-        raise CorruptData(f"{cursor.head.stream}: event {next_index} is in no page, and was not pruned")
+        raise CorruptData(f"{cursor.head.stream}: event {next_index} is in no page, but was not pruned")
     return part
 
 

@@ -30,8 +30,8 @@ def append_all(
     The batches are of one append: their stamps differ by time alone.
 
     Args:
-        key: that the batches are known by; to one stream alone it is the stream's own.
-        also: goes with them.
+        key: idempotency key of the append; None for none.
+        also: writes to the program's own tables in the same transaction.
 
     Raises:
         TooLarge: the events of a stream do not fit an item, or all of them a transaction.

@@ -132,7 +132,7 @@ def _load_tokens(table: str, first: Mapping[str, int], left: Mapping[str, Token]
     for (stream, state), item in zip(places.items(), pages.items, strict=True):
         page, token = page_of(item, table), left[stream]
         if page is None or not _shows(page, first[stream], token.version, state.time):
-            raise CorruptData(f"{stream}: lacks what was appended under this key, whose record came alone")
+            raise CorruptData(f"{stream}: the events of this key are missing, although its record exists")
         if page.etag == token.etag:
             heads[stream] = page.token()
     return heads

@@ -160,7 +160,7 @@ def _led_by(item: QueryItem, name: str) -> bool:
 def _is_hidden(event: FeedEvent) -> bool:
     """Return whether an event is gone or unreadable, so that hardly more than its place is known.
 
-    Of one that still has its tags, everything but a body is known.
+    If the event still has its tags, everything except its bodies is known.
     """
     return (event.gone is not None or event.fault is not None) and not event.tags
 
@@ -314,7 +314,7 @@ class Reaction:
         if not self.asynchronous:
             must_be_plain(self.handler, "handler")
             if self.within is not None:
-                raise InvalidInput("within", "is for handlers that are `async def`")
+                raise InvalidInput("within", "must not be given unless the handler is an `async def`")
         must_take_one(self.handler, "handler", "a delivery")
         for name, function in (("removed", self.removed), ("skipped", self.skipped)):
             if function is not None:
@@ -337,7 +337,7 @@ class Reaction:
             must_be_plain(function, name)
         must_take_one(function, name, "a delivery")
         if is_async(function) != self.asynchronous:
-            raise InvalidInput(name, "must be an `async def` if the handler is one, and no other")
+            raise InvalidInput(name, "must be an `async def` if and only if the handler is one")
 
     def _check_kinds(self) -> None:
         """Check the types of the arguments, and that numbers are at least 1."""
@@ -353,7 +353,7 @@ class Reaction:
         # Without types, removals may still come.
         for field_ in ("categories", "sources", *(("types",) if self.removed is None else ())):
             if getattr(self, field_) is not None and not getattr(self, field_):
-                raise InvalidInput(field_, "must name at least one, or be left out for all")
+                raise InvalidInput(field_, "must not be empty; leave it out to select all")
         if self.only is not None:
             must_be(Selector, self.only, "only", "a Selector")
 
@@ -512,7 +512,7 @@ def check_start(start: object) -> None:
     """Raise `InvalidInput` unless `start` is a place where a group can begin, or one for each partition."""
     if not isinstance(start, Mapping):
         if isinstance(start, Checkpoint):
-            raise InvalidInput("start", f"a checkpoint is of one partition: write {{partition: {start!r}}}")
+            raise InvalidInput("start", f"must name the partition of a checkpoint: {{partition: {start!r}}}")
         read_start(start)
         return
     for partition, place in start.items():
@@ -528,7 +528,7 @@ def _check_pattern(pattern: str) -> None:
         raise InvalidInput("partition_by", f"must be a regular expression: {error}") from error
     if pattern and groups != 1:
         raise InvalidInput(
-            "partition_by", "must have one group, which matches the part of the name that counts"
+            "partition_by", "must have exactly one group, which matches the part of the name to compare"
         )
 
 

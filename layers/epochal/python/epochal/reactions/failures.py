@@ -92,9 +92,9 @@ def words_of(cause: Exception, *, sealed: bool = False) -> str:
             whom it is sealed, and would outlive the key, so it is left out.
     """
     if sealed:
-        return f"{type(cause).__name__}: (the message is not kept, since it may quote what is sealed)"
+        return f"{type(cause).__name__}: (message not stored, because it may quote sealed data)"
     try:
         message = str(cause)
     except Exception:  # noqa: BLE001  # a user's exception, and its own idea of a text
-        message = "it has no words"
+        message = "(the message cannot be read, because `str` of the exception failed)"
     return f"{type(cause).__name__}: {message}".encode("utf-8", "backslashreplace").decode()

@@ -25,7 +25,7 @@ MOST: Final = 100
 """Categories and types to look out for at most, and to remember as suggestions."""
 
 Name = tuple[Literal["category", "type"], str]
-"""A name that a reaction asks for, or that came, and what it is of."""
+"""Whether a name is of a category or an event type, and the name."""
 
 _NOUNS: Final = {"category": "stream of the category", "type": "event of the type"}
 
@@ -123,5 +123,5 @@ def describe_unmet(names: Collection[Name], seen: Collection[Name]) -> Iterator[
         names_seen = sorted(other for other_kind, other in seen if other_kind == kind)
         similar = get_close_matches(name, names_seen, cutoff=0.5)
         instead = f"; did you mean {similar[0]!r}?" if similar else ""
-        others = f" What has come: {', '.join(names_seen)}." if names_seen else ""
-        yield f"no {_NOUNS[kind]} {name!r} has come since the group began{instead or '.'}{others}"
+        others = f" Seen so far: {', '.join(names_seen)}." if names_seen else ""
+        yield f"no {_NOUNS[kind]} {name!r} has been seen since the group began{instead or '.'}{others}"

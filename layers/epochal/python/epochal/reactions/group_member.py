@@ -22,7 +22,7 @@ from epochal.reactions.failures import Failure
 from epochal.store.driver import Driver
 
 POLL_SECONDS: Final = 0.1
-"""Between looks while waiting: half a read unit each."""
+"""Seconds between two reads of the group's state while waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Member:
     fresh: Callable[[int], bytes] = os.urandom
 
     def __post_init__(self) -> None:
-        """Check that the reaction is one, not a bare function."""
-        must_be(Reaction, self.reaction, "reaction", "a function that @reaction(name=…) is written above")
+        """Check that `reaction` is a `Reaction`, not a bare function."""
+        must_be(Reaction, self.reaction, "reaction", "a function decorated with @reaction(name=…)")
 
     @property
     def driver(self) -> Driver:

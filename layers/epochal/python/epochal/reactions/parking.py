@@ -149,7 +149,7 @@ class Parking:
         while True:
             if index not in (None, index_now):
                 raise InvalidInput(
-                    "index", f"the stream waits at {index_now} by now, not at {index}: look again"
+                    "index", f"the stream now waits at {index_now}, not at {index}: list parked streams again"
                 )
             saved = self.reactor.member.save(held, advance_parked(_state(held), stream, index_now + 1))
             if isinstance(saved, LoadedState):

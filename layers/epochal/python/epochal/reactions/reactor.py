@@ -419,7 +419,7 @@ class Run:
 
 
 def _taken(results: deque[T]) -> list[T]:
-    """Remove and return what a queue has by now."""
+    """Remove and return all results that a queue has now."""
     return [results.popleft() for _ in range(len(results))]
 
 

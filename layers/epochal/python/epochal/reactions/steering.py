@@ -41,7 +41,7 @@ from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.reset_effect import ResetEffect
 
 PAGE: Final = 200
-"""Entries of the index asked for at once."""
+"""Number of index entries in one request."""
 
 COUNTED: Final = 100_000
 """Events that a group's lag is counted to: further behind, it is at least that."""
@@ -124,7 +124,7 @@ def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
     if named:
         return dict.fromkeys(named, place)
     if isinstance(place, Checkpoint):
-        raise InvalidInput("partition", "must be named: a checkpoint is of one partition")
+        raise InvalidInput("partition", "must be given, because a checkpoint belongs to one partition")
     return place
 
 
@@ -250,7 +250,7 @@ class Groups:
         states = {partition: held for partition, held, _ in self._started_states(member)}
         if isinstance(to, Mapping) and (unknown := to.keys() - states.keys()):
             raise InvalidInput(
-                "partition", f"{min(unknown, key=str)} is none where {member.reaction.name} has begun"
+                "partition", f"{member.reaction.name} has not begun in partition {min(unknown, key=str)}"
             )
         member = self._member(group, to)
         wants = member.reaction if isinstance(group, Reaction) else None
@@ -285,7 +285,7 @@ class Groups:
         if started := [partition for partition, held in states_of_group.items() if held.state is not None]:
             raise InvalidInput(
                 "group",
-                f"{group} has begun already in {_list_partitions(started)}: reset it, or delete it first",
+                f"{group} has already begun in {_list_partitions(started)}: reset or delete it first",
             )
         written: list[int] = []
         for partition, _, state in states:
@@ -319,7 +319,7 @@ class Groups:
         """
         member, reader = self._member(group), self.reader
         if running := self.members(group):
-            raise InvalidInput("group", f"{group} is run by {running[0].owner}: stop that first")
+            raise InvalidInput("group", f"{group} is run by the process {running[0].owner}: stop it first")
         states = self._shown_states(member)
         for partition, state in states:
             for stream in state.parked:

@@ -22,7 +22,7 @@ These are built on:
     refusals           waits before a load whose caller was refused repeatedly
     queueing           lets callers of one process that write to the same stream take turns
     tag_turns          lets appends of one process under the same tags take turns
-    backing_off        pauses of a writer that was refused, so that others can finish
+    backing_off        delays a writer that was refused, so that others can finish
     driver             performs operations with retries, and remembers writes whose outcome is unknown
     plugin             registers the pages layout
 """

@@ -117,7 +117,7 @@ def update(
         must_be((Mapping, type(None)), values, field, "a mapping of attributes")
     for name, value in (adds or {}).items():
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            raise InvalidInput(name, f"must be raised by an int or a Decimal, not {type(value).__name__}")
+            raise InvalidInput(name, f"must be increased by an int or a Decimal, not {type(value).__name__}")
     for name, elements in (extends or {}).items():
         must_be_list(object, elements, name)
     changed = [*(sets or {}), *(adds or {}), *(extends or {}), *removes]
@@ -125,7 +125,7 @@ def update(
         raise InvalidInput("update", "must change something: give sets, adds, extends or removes")
     for place, name in enumerate(changed):
         if name in key or name in changed[:place]:
-            rule = "must not change, since it is of the key" if name in key else "must change in one way only"
+            rule = "must not change: it is part of the key" if name in key else "must be changed only once"
             raise InvalidInput(name, rule)
     changes: list[Set | Add | Extend] = [Set(name, value) for name, value in _item(sets or {}).items()]
     changes += (Add(name, value) for name, value in _item(adds or {}).items())
@@ -141,7 +141,7 @@ def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
     Args:
         table: name of a table of your own, in the same account and region.
         key: attributes of the item's primary key.
-        when: as of `put`.
+        when: condition on the existing item, as for `put`.
 
     Raises:
         InvalidInput: as `update`.
@@ -155,7 +155,7 @@ def check(table: str, key: Values, when: Condition) -> Check:
     Args:
         table: name of a table of your own, in the same account and region.
         key: attributes of the item's primary key.
-        when: the condition, as of `put`.
+        when: condition on the item, as for `put`.
 
     Raises:
         InvalidInput: as `update`.
@@ -212,9 +212,9 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
             "a put, update, delete or check of `epochal.store.also`",
         )
         if each.table in own:
-            raise InvalidInput(f"also[{place}]", f"must not be in a table of the store's: {each.table}")
+            raise InvalidInput(f"also[{place}]", f"must not name a table of the store itself: {each.table}")
         if any(_one_item(each, other) for other in earlier):
-            raise InvalidInput(f"also[{place}]", "is on an item that another of them is on")
+            raise InvalidInput(f"also[{place}]", "names an item that an earlier one names, too")
         size = _size(each)
         if size > ITEM_BYTES:
             raise TooLarge(f"also[{place}]", size, ITEM_BYTES)
@@ -228,7 +228,7 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
 def digest(also: Sequence[TransactionWrite]) -> bytes:
     """Compute the digest of the writes that go with an append; empty bytes for no writes.
 
-    Under an idempotency key the digest tells a repeat from an append with other writes.
+    Under an idempotency key the digest distinguishes a repeat from an append with other writes.
     """
     return hashlib.sha256(repr([*also]).encode()).digest() if also else b""
 
@@ -270,7 +270,7 @@ def _key(values: Values) -> dict[str, AttributeValue]:
     key = _item(values)
     for name, value in key.items():
         if not any(map(value.get, "SNB")):
-            raise InvalidInput(name, "is of the key: must be a number, or text or bytes that are not empty")
+            raise InvalidInput(name, "is part of the key, so it must be a number, or non-empty text or bytes")
     return key
 
 
@@ -286,9 +286,9 @@ def _item(values: Values, within: str = "", depth: int = 0) -> dict[str, Attribu
     """
     must_be(Mapping, values, "also", "a mapping of attributes")
     for name in values:
-        must_be(str, name, "also", "a mapping of attributes by their names")
+        must_be(str, name, "also", "a mapping whose keys are attribute names (text)")
         if not name and not depth:
-            raise InvalidInput("also", "must have names of attributes that are not empty")
+            raise InvalidInput("also", "must not contain an empty attribute name")
         _utf8(name, "also")
     # Sorted, so that a repeat under an idempotency key has the same digest whatever the caller's order is.
     return {name: _value(values[name], within or name, depth) for name in sorted(values)}
@@ -301,7 +301,7 @@ def _check_number(value: Decimal, name: str) -> None:
     digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
     if digits > DIGITS or (value and not LEAST_EXPONENT <= value.adjusted() <= MOST_EXPONENT):
         raise InvalidInput(
-            name, f"must have at most {DIGITS} digits, and be 1E{LEAST_EXPONENT} to 1E{MOST_EXPONENT}"
+            name, f"must have at most {DIGITS} digits, from 1E{LEAST_EXPONENT} to 1E{MOST_EXPONENT}"
         )
 
 
@@ -336,7 +336,7 @@ def _value(value: object, name: str, depth: int = 0) -> AttributeValue:
         case AbstractSet() if value:
             return _set(value, name)
         case _:
-            rule = f"is {type(value).__name__}, which DynamoDB has not; a number is an int or a Decimal"
+            rule = f"is {type(value).__name__}, not a DynamoDB type; use int or Decimal for numbers"
             raise InvalidInput(name, rule)
 
 
@@ -370,7 +370,7 @@ def _check_condition(condition: object, field: str) -> None:
                     Mapping,
                     condition.value,
                     f"{field}.value",
-                    "what `compare` of `epochal.store.also` makes of one",
+                    "a value made by `compare` of `epochal.store.also`",
                 )
         case _:
             must_be(get_args(Condition), condition, field, "a condition of `epochal.store.also`")
@@ -388,7 +388,7 @@ def _utf8(text: str, name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(name, "must be text that UTF-8 can hold, without lone surrogates") from error
+        raise InvalidInput(name, "must be text without lone surrogates, which UTF-8 cannot encode") from error
     return text
 
 
@@ -401,7 +401,7 @@ def _set(values: AbstractSet[object], name: str) -> AttributeValue:
     members = [_value(value, name) for value in values]
     kinds = {kind for member in members for kind in member}
     if len(kinds) > 1 or not kinds <= _SETS.keys():
-        raise InvalidInput(name, "is a set, which is of text, of numbers or of bytes")
+        raise InvalidInput(name, "must be a set of only text, only numbers or only bytes")
     (kind,) = kinds
     return {_SETS[kind]: sorted(member[kind] for member in members)}
 

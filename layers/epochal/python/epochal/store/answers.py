@@ -15,7 +15,7 @@ from epochal.model.outcomes import Conflict, Outcome
 from epochal.model.tokens import Token
 
 StreamPlace: TypeAlias = tuple[int | None, str, str]
-"""What tells a stream from all others: the place of its table, the table, and its name."""
+"""Identity of a stream: place of its table, name of the table, name of the stream."""
 
 
 class Refusals(NamedTuple):

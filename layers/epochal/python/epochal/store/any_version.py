@@ -52,6 +52,6 @@ def append_in_turn(store: Streams, batch: Batch, expected: ExpectedVersion, key:
 
 
 def _append_at(store: Streams, driver: Driver, batch: Batch, token: Token) -> Outcome | None:
-    """Append a batch at the token of the last append; return None if the stream has moved since."""
+    """Append a batch at the token of the last append; return None if the stream has changed since."""
     outcome = driver.run(store.layout.append_on(store.table, batch, token))
     return None if isinstance(outcome, Conflict) else outcome

@@ -215,7 +215,7 @@ def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
     """
     if isinstance(layout, SeveralStreams):
         return layout
-    raise InvalidInput(field, f"cannot be one append where streams are stored as {layout.name}")
+    raise InvalidInput(field, f"cannot be appended in one transaction with the layout {layout.name}")
 
 
 @contextmanager
@@ -283,7 +283,7 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
             no_step(stream_name(each.stream), "stream")
             must_be_list(Event, each.events, "events")
         if each.stream in streams:
-            raise InvalidInput("appends", f"must name a stream once: {each.stream}")
+            raise InvalidInput("appends", f"must not name a stream twice: {each.stream}")
         streams.add(each.stream)
 
 

@@ -65,7 +65,7 @@ class Context:
         """
         members = None if isinstance(event.meta, Claim) else json.with_members(event.meta, self.members)
         if members is None:
-            rule = f"of {event.type} must be a JSON object where `metadata` adds to it"
+            rule = f"must be a JSON object, because a `metadata` block adds to it ({event.type})"
             raise InvalidInput("events.meta", rule)
         return members
 

@@ -1,6 +1,6 @@
 """The driver, which performs the operations of a layout's steps, with retries during throttling and outages.
 
-A failed request is retried with full jitter until the time allowed is over. After a lost response, the first try may
+A failed request is retried with full jitter until the time limit of the call has passed. After a lost response, the first try may
 have been applied and be the reason why the retry is refused. Then the reply is marked (`Refusal.ambiguous`), and the
 layout finds out. If no further request is possible, for example because credentials have expired, the error says that a
 write may have been applied. The driver knows nothing of what is stored.
@@ -397,7 +397,7 @@ class Driver:
         Steps whose requests all succeed may still never end, as an append that loses every race.
         """
         if self.deadline is not None and self.clock() > self.deadline:
-            raise Unavailable("the time allowed is over", maybe_applied=bool(unknown))
+            raise Unavailable("the time limit of the call has passed", maybe_applied=bool(unknown))
 
     def _perform(self, op: ops.Op, limit: float, unknown: _UnknownWrites) -> ops.Reply:
         """Perform one operation, and return the reply; split a request whose reply has no room for the items.
@@ -426,7 +426,7 @@ class Driver:
         """Send one request until there is a reply, with retries after failures; return the reply.
 
         Args:
-            lost: the mark that stands in `unknown` for an earlier try of the same write whose response was lost.
+            lost: object that `unknown` contains if the response to an earlier try of this write was lost.
 
         Raises:
             Unavailable: retries are exhausted, or an error follows a lost response.

@@ -45,7 +45,7 @@ from epochal.store.driver import pool
 # there when they are read.
 
 
-_ADVICE: Final = "in a store that is opened with bucket=… larger bodies go there"
+_ADVICE: Final = "open the store with bucket=… to keep larger bodies there"
 
 FETCHES = 8
 """Number of objects fetched in parallel."""
@@ -191,7 +191,7 @@ class BodyCodec:
         if isinstance(body, bytes):
             return body
         if self.bodies is None:
-            raise CorruptData(f"the body {body.key} lies in a bucket, and this store was given none")
+            raise CorruptData(f"the body {body.key} is in a bucket, but the store was opened without one")
         content = decode(Encoded(body.encoding, self.bodies.get(body)))
         if isinstance(content, Claim):
             raise CorruptData(f"the body {body.key} is itself a claim check")
@@ -231,7 +231,7 @@ def _open_together(bodies: Iterable[Encoded], name: str) -> list[Body]:
             if room == MAX_DECODED:
                 raise
             raise OversizedTogether(
-                f"{name} inflate to more than {MAX_DECODED >> 20} MB together: `read` opens one at a time"
+                f"{name} exceed {MAX_DECODED >> 20} MB in all when decompressed: `read` opens one at a time"
             ) from fault
         if isinstance(content, bytes):
             room -= len(content)
@@ -243,10 +243,10 @@ def verified(claim: Claim, content: bytes) -> bytes:
     """Return `content` if it has the claim's SHA-256; else raise `CorruptData`.
 
     Raises:
-        CorruptData: it is not.
+        CorruptData: it has another SHA-256.
     """
     if hashlib.sha256(content).hexdigest() != claim.sha256:
-        raise CorruptData(f"the body {claim.key} is not the one that was claimed")
+        raise CorruptData(f"the body {claim.key} does not have the SHA-256 of its claim")
     return content
 
 

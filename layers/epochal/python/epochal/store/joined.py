@@ -39,7 +39,7 @@ JOINED_BYTES: Final = 32 * 1024
 JOINED_APPENDS: Final = 100
 """Largest number of appends in one write, and so of callers that wait for it."""
 
-_ENDED: Final = "the caller who wrote for others has ended"
+_ENDED: Final = "the caller that was writing this append has stopped"
 
 TOKENS: Final = 1_000
 """Largest number of streams whose token is remembered, so that their last page need not be read for the next write."""
@@ -128,7 +128,7 @@ class Writes:
         """
         if not isinstance(streams.layout, JoinedWriters):
             raise InvalidInput(
-                "streams", f"cannot join appends where they are stored as {streams.layout.name}"
+                "streams", f"has the layout {streams.layout.name}, which cannot join appends"
             )
         self._streams = streams
         self._layout: JoinedWriters = streams.layout

@@ -266,7 +266,7 @@ def check_group(group: str) -> None:
     """Raise `InvalidInput` unless a text can be the name of a group."""
     check_tag(group, "group")
     if ":" in group:
-        raise InvalidInput("group", "ends before the first : of its tags")
+        raise InvalidInput("group", "must not contain a colon: it is a tag's part before the first one")
 
 
 # Listings of tagged events in the pages layout. All are strongly consistent, except the list of tags.
@@ -369,7 +369,7 @@ class TaggedListings(Listings):
         if EVERYTHING not in self.store.site.type_heads:
             raise InvalidInput(
                 "tag",
-                "must be named: there is no stream of everything (`everything`); the feed has all events",
+                "must be given, because the store was opened without `everything`; or read the feed",
             )
 
     def _events(

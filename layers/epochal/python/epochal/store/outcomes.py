@@ -1,4 +1,4 @@
-"""Makes errors of conflicts and of undetermined outcomes.
+"""Converts conflicts and undetermined outcomes to errors.
 
 A caller that ignores a returned conflict loses a write. So `append` raises an error where `try_append` returns the
 conflict. Callers of `try_append` on one stream do not load this module, unless they write to other tables, too.
@@ -51,7 +51,7 @@ def condition_error(outcome: Conflict) -> EpochalError:
         return ConditionUnmet(list(outcome.unmet), outcome)
     named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:MAX_NAMED_EVENTS])
     rest = " and others" if len(outcome.events) > MAX_NAMED_EVENTS else ""
-    rule = f"not appended: the condition forbids {named}{rest}, which the store has"
+    rule = f"not appended, because stored events match the condition: {named}{rest}"
     return ConflictError(rule, outcome)
 
 
@@ -97,13 +97,13 @@ def describe_expected(expected: ExpectedVersion) -> str:
     """Describe an expected version in words, for an error message."""
     match expected:
         case Expected.ANY:
-            return "any stream there is"
+            return "any version of an existing stream"
         case Expected():
             return str(expected.value)
         case AtVersion(version=version):
             return f"version {version}"
         case Token(version=version):
-            return f"version {version} as its token saw it"
+            return f"version {version} with the etag of its token"
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def explain_also_errors(also: Also) -> Iterator[None]:
         yield
     except InvalidRequest as error:
         if also and "multiple operations on one item" in error.message:
-            raise InvalidInput("also", "has two on one item") from error
+            raise InvalidInput("also", "must not have two writes to one item") from error
         raise
     except (MissingTable, WrongTable) as error:
         # DynamoDB may not tell which table is wrong. The store's own tables have been checked by now.
@@ -131,4 +131,4 @@ def explain_also_errors(also: Also) -> Iterator[None]:
         if isinstance(error, MissingTable):
             raise MissingTable(tables, error.where) from error
         field = f"also[{places[0]}]" if len(places) == 1 else "also"
-        raise InvalidInput(field, f"the key is not that of table {tables}") from error
+        raise InvalidInput(field, f"the attributes of the key are not those of table {tables}") from error

@@ -86,7 +86,7 @@ class CallerQueue:
         self._let_in_next()
 
     def give_up(self, ticket: Ticket) -> None:
-        """Remove a caller from those that wait, if it is one of them."""
+        """Remove a caller from the queue if it is still waiting."""
         if ticket in self.waiting:
             self.waiting.remove(ticket)
 

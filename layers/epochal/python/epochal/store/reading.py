@@ -551,7 +551,7 @@ class _Walk:
     def _left(self) -> int | None:
         """Number of wanted events that are still to be read; None for all.
 
-        A caller who goes on beyond them wants as many again.
+        A caller that continues beyond the limit is assumed to want as many again.
         """
         if self.limit is None:
             return None

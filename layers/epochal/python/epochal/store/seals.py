@@ -146,16 +146,16 @@ class Seals:
     def seal_token(self, stream: str, token: Token) -> Token:
         """Return the token with its seal; without, if the key cannot be read.
 
-        An append whose token cannot be sealed is not failed by that.
+        An append does not fail because its token cannot be sealed.
         """
         return self._run(seal_token(self.table, stream, token, self.now, self.fresh)) or token
 
     def verify_token(self, stream: str, token: Token) -> Token:
-        """Return the token as one of this process if its seal is right; else as it is."""
+        """Return the token, marked as one of this process if its seal is valid."""
         return self._run(verify_token(self.table, stream, token, self.now)) or token
 
     def _run(self, steps: Steps[Token]) -> Token | None:
-        """Run steps for at most a second; None if they fail."""
+        """Run steps for at most a second; return None if they fail."""
         try:
             return self.driver.within(PATIENCE).run(steps)
         except EpochalError:

@@ -126,7 +126,7 @@ class Streams:
 
     def __post_init__(self) -> None:
         if self.archive is not None and self.archive.layout.name != self.layout.name:
-            raise InvalidInput("archive", f"must hold streams as {self.layout.name} too, to the byte")
+            raise InvalidInput("archive", f"must have the same layout as the store, {self.layout.name}")
         if self.driver.place is not None:
             object.__setattr__(self, "table", PlacedName(self.table, self.driver.place))
 
@@ -343,10 +343,10 @@ class Streams:
             must_be_whole(start, "start", 0)
             if not events:
                 raise InvalidInput(
-                    "events", "must be True with `start`, which says the events that are included"
+                    "events", "must be True if `start` is given, because `start` asks for events"
                 )
         if refused is not None:
-            must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
+            must_be(Conflict, refused, "refused", "the Conflict that an append returned")
         store, meter = self.metered()
         with meter:
             times = store._give_way(stream, refused, as_of)  # noqa: SLF001  its own
@@ -517,7 +517,7 @@ class Streams:
         """
         check_expected(expected)
         if not leave_open and not self.tombstones:
-            rule = "must be true: other applications use this table too, and append past a tombstone"
+            rule = "must be True, because other applications of this table ignore tombstones"
             raise InvalidInput("leave_open", rule)
         layout = prunable(self.layout, "deleted")
         steps = layout.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
@@ -539,7 +539,7 @@ class Streams:
         """
         must_be_whole(before, "before")
         if self.archive is None:
-            raise InvalidInput("archive", "the store was given none")
+            raise InvalidInput("archive", "is required, but the store was opened without one")
         if not isinstance(self.layout, ArchivedStreams):
             raise _unable(self.layout, "archived")
         _archived(self, stream, self.archive)
@@ -719,13 +719,13 @@ class Streams:
         if unfolds is not None:
             must_be_list(Unfold, unfolds, "unfolds")
             if not self.layout.keeps_unfolds:
-                raise InvalidInput("unfolds", f"are not kept where streams are stored as {self.layout.name}")
+                raise InvalidInput("unfolds", f"are not supported by the layout {self.layout.name}")
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
         if not self.layout.keeps_ids:
             for place, event in enumerate(events):
                 if event.id is not None:
-                    rule = f"is not kept where streams are stored as {self.layout.name}"
+                    rule = f"is not supported by the layout {self.layout.name}"
                     raise InvalidInput(f"events[{place}].id", rule)
         if key is not None:
             check_key(key)
@@ -793,7 +793,7 @@ class Streams:
             refusal: RefusedAppend | None = refused.refused
             if refusal is not None:
                 if refusal.head is not None and refusal.head.stream != stream:
-                    raise InvalidInput("refused", f"is of another stream: {refusal.head.stream}")
+                    raise InvalidInput("refused", f"is a conflict of another stream: {refusal.head.stream}")
                 if back_off(self.driver, refusal.times, refusal.since):
                     return refusal.head
         return self.head(stream, whole=whole, recent=recent)
@@ -852,7 +852,7 @@ def keyed(layout: AnyStreamLayout) -> KeyedStreams:
     """
     if isinstance(layout, KeyedStreams):
         return layout
-    raise InvalidInput("idempotency_key", f"must not be given where streams are stored as {layout.name}")
+    raise InvalidInput("idempotency_key", f"is not supported by the layout {layout.name}")
 
 
 def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
@@ -870,7 +870,7 @@ def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
 
 
 def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
-    return InvalidInput("stream", f"cannot be {done} where streams are stored as {layout.name}")
+    return InvalidInput("stream", f"cannot be {done}, because the layout {layout.name} does not support it")
 
 
 def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
@@ -891,9 +891,9 @@ def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) ->
             for side, side_head in ((archive, copy), (store, head))
         )
         if isinstance(copied, Recorded) and copied != original:
-            raise InvalidInput("archive", f"has another event {copied.index} of {stream}, as after a restore")
+            raise InvalidInput("archive", f"differs in event {copied.index} of {stream}, as after a restore")
     if reached < before and head is not None and reached < head.version:
-        rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
+        rule = f"the archive has only the events below {reached}: copy the others, or set `unarchived`"
         raise InvalidInput("before", rule)
     return reached
 

@@ -20,7 +20,7 @@ from epochal.pages.tags.entries import TagStreams
 from epochal.store.queueing import Key, QueuePlace
 
 _AFTER_STREAMS: Final = "\x7f"
-"""Comes after every name of a stream."""
+"""Text that sorts after every stream name."""
 
 
 def tags_of(site: TagStreams, events: Iterable[Event], condition: AppendCondition | None) -> Collection[str]:

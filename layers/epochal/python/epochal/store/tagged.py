@@ -59,7 +59,7 @@ MAX_EVENTS: Final = 1_000
 """Largest number of events in an append over HTTP."""
 
 
-_USED: Final = "was used before for other contents"
+_USED: Final = "was already used for an append with other contents"
 
 _LOOKED_FOR: Final = (0, 1, 10, 55, TRANSACTION_ITEMS)
 """Bounds of the event numbers in the requests that look for a key's events. Most keys are unused, or have one event."""
@@ -73,7 +73,7 @@ class TaggedStore(ABC):
     """A store of tagged events: appends under conditions, and queries by tags and types.
 
     Any method may raise `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`, `Refused` and
-    `CorruptData`, besides the errors that the method names.
+    `CorruptData`, in addition to the errors that the method lists.
 
     Attributes:
         driver: the driver that sends the requests.
@@ -183,7 +183,7 @@ class TaggedStore(ABC):
         """
         if fail_if is None:
             if after is not None:
-                raise InvalidInput("after", "needs a query to go with")
+                raise InvalidInput("after", "must not be given without `fail_if`")
             return None
         return AppendCondition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
 
@@ -481,7 +481,7 @@ class TaggedStore(ABC):
         )
         ids = [event.id for event in checked if event.id is not None]
         if len(set(ids)) < len(ids):
-            raise InvalidInput("events", "an id stands twice")
+            raise InvalidInput("events", "must not contain an id twice")
         return checked
 
 
@@ -667,7 +667,7 @@ def beside(streams: Streams) -> TaggedEvents:
         InvalidInput: the layout of the streams has no tags.
     """
     if not isinstance(streams.layout, TaggedStreams):
-        raise InvalidInput("tagged", f"needs streams that are stored as pages, not as {streams.layout.name}")
+        raise InvalidInput("tagged", f"needs streams with the layout pages, not {streams.layout.name}")
     return TaggedEvents(
         driver=streams.driver,
         site=site_of(streams.table, streams.types, everything=streams.everything),
@@ -720,7 +720,7 @@ def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -
     for number, event in enumerate(given):
         if event.id is not None:
             raise InvalidInput(
-                f"events[{number}].id", "must not be given beside an idempotency key, which makes it"
+                f"events[{number}].id", "must not be given with an idempotency key, which determines the id"
             )
     return tuple(replace(event, id=keyed_id(key, number)) for number, event in enumerate(checked))
 

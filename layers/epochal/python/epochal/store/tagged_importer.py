@@ -150,7 +150,7 @@ class Importer(ABC):
         for place, dated in enumerate(batch, done.read):
             earlier = stored.get(dated.event.id or "")
             if earlier is not None and self._as_stored(dated, earlier) != earlier:
-                raise InvalidInput(f"history[{place}]", f"the id {earlier.id} exists with other contents")
+                raise InvalidInput(f"history[{place}]", f"the id {earlier.id} belongs to another event")
         moved = self._append(new) if new else 0
         return replace(
             done,
@@ -172,7 +172,7 @@ class Importer(ABC):
         for place, each in enumerate(history, first):
             field = f"history[{place}]"
             if each.event.id is None:
-                raise InvalidInput(f"{field}.id", "must be given: it tells what was imported before")
+                raise InvalidInput(f"{field}.id", "must be given, to recognize imported events")
             event = self.store.checked(marked(each.event), field)
             happened = read_moment(each.timestamp, f"{field}.timestamp")
             chosen = self._place_of(each, event, happened, field)
@@ -189,7 +189,7 @@ class Importer(ABC):
         else:
             chosen = parse_place(each.place, f"{field}.place")
         if chosen > make_place(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
-            raise InvalidInput(f"{field}.place", "lies more than a day in the future")
+            raise InvalidInput(f"{field}.place", "must not be more than a day in the future")
         return chosen
 
 

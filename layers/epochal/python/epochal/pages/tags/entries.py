@@ -139,7 +139,7 @@ def entries_of(span: PageSpan) -> Iterator[EventOfTag]:
 def last_entry(page: Page) -> EventOfTag:
     """Return the last event of a tag's page; raise `CorruptData` if the page has none."""
     if not page.frames:
-        raise CorruptData(f"{page.stream}: page {page.index} has no events, which no tag's page lacks")
+        raise CorruptData(f"{page.stream}: page {page.index} has no events, unlike any valid page of a tag")
     event = page.read_frame(len(page.frames) - 1)[-1]
     tag = page.stream.removeprefix(TAG_STREAMS)
     return EventOfTag(tag=tag, index=page.version - 1, stamp=page.frames[-1].stamp, event=event)
@@ -339,11 +339,11 @@ class Label:
 def read_label(encoded: Encoded) -> Label:
     """Decode a label that `Label.encoded` made; raise `CorruptData` if it is malformed."""
     if encoded.encoding != DIRECT:
-        raise CorruptData("what a tagged event says of itself is not as it is stored")
+        raise CorruptData("the label of a tagged event has an unexpected encoding")
     source = ByteReader(encoded.data)
     flags = source.byte()
     if flags & ~_ALL:
-        raise CorruptData(f"flags {flags:#x} mean nothing")
+        raise CorruptData(f"the label has unknown flags {flags:#x}")
     label = Label(
         number=source.number(),
         others=tuple(source.text() for _ in range(source.number())),
@@ -354,7 +354,7 @@ def read_label(encoded: Encoded) -> Label:
         meta=Encoded(source.byte(), source.rest()) if flags & _META else EMPTY,
     )
     if not source.at_end:
-        raise CorruptData("something follows the last of it")
+        raise CorruptData("there are extra bytes after the label")
     return label
 
 

@@ -42,16 +42,16 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded,
         return ()
     records = yield from _records(site, batch.ids)
     if any(beside_of(record) != batch.beside for record in records):
-        raise IdTaken("events", "ids exist, and something else went with their events")
+        raise IdTaken("events", "an append with these ids exists, but with different `also` writes")
     found = yield from _of_records(replace(site, largest=MAX_DECODED), records)
     for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
         stored = found.get(event.id or "")
         if stored is None:
             raise IdTaken(
-                "events", f"some of the ids exist and {event.id or 'an event without one'} does not"
+                "events", f"some ids are stored already, but {event.id or 'an event without one'} is not"
             )
         if not repeats(event, decode(bodies[0]), stored):
-            raise IdTaken("events", f"the id {event.id} exists with other contents")
+            raise IdTaken("events", f"an event with the id {event.id} exists, but with other contents")
     return tuple(found[event.id or ""] for event in batch.events if found)
 
 

@@ -97,8 +97,8 @@ class Mixed:
         writes, fences = (*streams.writes, *tags.writes), (*streams.fences, *tags.fences)
         items = len(writes) + len(fences) + streams.keyed + len(tags.also)
         if items > TRANSACTION_ITEMS:
-            more = "" if not tags.also else ", as is each of `also`"
-            advice = f"each stream, each tag of events and of the condition, and a key are one{more}"
+            more = "" if not tags.also else ", and so does each write of `also`"
+            advice = f"each stream, each tag of an event or the condition, and a key count as one{more}"
             raise TooLarge("events", items, TRANSACTION_ITEMS, "items", advice)
         known, key = {**streams.known, **tags.known}, self.streams.key
         if isinstance(key, _StreamKey) and is_new(known.get(key.batch.stream), key.batch.above) is False:
@@ -183,7 +183,7 @@ class _StreamKey(SeveralKey):
             return (yield from super(_StreamKey, self).outcome_in(table, contents, tries))  # noqa: UP008  slots
         check_contents(contents, self.append_id)
         if contents.append_id is not None or not self.batch.count:
-            raise InvalidInput("idempotency_key", "was used before for an append without tags and condition")
+            raise InvalidInput("idempotency_key", "was already used for an append without tags or condition")
         self.bound = contents
         head = yield from load_head(table, self.batch.stream)
         return (yield from self.search(table, {self.batch.stream: head}, tries))

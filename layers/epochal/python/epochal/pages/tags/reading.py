@@ -201,7 +201,7 @@ def matches(
     """Read the matching events that are new since `before`, and not beyond `until`.
 
     Args:
-        end: the position of the read, where events shall tell theirs.
+        end: position of the read, if each event gets a position of its own; else None.
     """
     chains = dict[str, Sequence[EventOfTag]]()
     for tag in fenced.all_tags:
@@ -255,7 +255,7 @@ def after(
 
 def altered(tag: str, field: str) -> InvalidInput:
     """Make the error for an end that a tag never had."""
-    return InvalidInput(field, f"does not fit what is stored of {tag!r}: it is of another store, or altered")
+    return InvalidInput(field, f"does not match the events of {tag!r}: it is of another store, or altered")
 
 
 def _last(site: TagStreams, tag: str) -> Query:
