@@ -171,7 +171,7 @@ def test_a_key_and_tags_count_what_goes_with_them_once(streams: Streams, tables:
         ]
         call(also)
         call(also)
-        with pytest.raises(InvalidInput, match="was used before"):
+        with pytest.raises(InvalidInput, match="was already used"):
             call([delete(tables.own, {"id": "n"})])
 
     assert tables.item("n") == {"id": "n", "n": 3}
@@ -185,14 +185,18 @@ def test_what_the_table_refuses_writes_no_event(streams: Streams, tables: Tables
         (
             [put(tables.own, {"id": "a", "x": 1}), put(tables.own, {"id": "a"})],
             InvalidInput,
-            "two on one item",
+            "must not have two writes to one item",
         ),
         (
             [put(tables.own, {"id": "a"}), put(tables.own, {"ID": "a"})],
             InvalidInput,
-            "also.*the key is not that",
+            "also.*the attributes of the key are not",
         ),
-        ([put(tables.own, {"id": 1})], InvalidInput, r"also\[0\]: the key is not that of table"),
+        (
+            [put(tables.own, {"id": 1})],
+            InvalidInput,
+            r"also\[0\]: the attributes of the key are not those of table",
+        ),
         ([check("nowhere", {"id": "a"}, Absent("id"))], MissingTable, "^table nowhere does not"),
         ([update(tables.own, {"id": "t"}, adds={"s": 1})], InvalidRequest, "type"),
         ([update(tables.own, {"id": "t"}, adds={"n": Decimal("0.01")})], InvalidRequest, "38 digits"),

@@ -310,7 +310,7 @@ def test_ids_of_many_large_events_of_others_are_refused_as_taken(api: Api, names
     for half in (ids[::2], ids[1::2]):
         store.append([Event(id=each, type="Large", data=BODY, tags=("large:1",)) for each in half])
 
-    with pytest.raises(InvalidInput, match="exists with other contents"):
+    with pytest.raises(InvalidInput, match="exists, but with other contents"):
         store.append([Event(id=each, type="Small", data=b"{}", tags=("large:1",)) for each in ids])
 
 

@@ -92,8 +92,8 @@ def test_an_id_that_exists_is_success_with_the_same_contents_and_an_error_with_o
     assert isinstance(again, Appended)
     assert again.replayed
     assert again.events == first.events
-    with pytest.raises(InvalidInput, match="exists with other contents"):
+    with pytest.raises(InvalidInput, match="exists, but with other contents"):
         store.append([event("A", "t:1", id_=OWN, data="[]")])
-    with pytest.raises(InvalidInput, match="some of the ids exist"):
+    with pytest.raises(InvalidInput, match="some ids are stored already"):
         store.append([event("A", "t:1", id_=OWN), event("A", "t:1")])
     assert len(every_event(store)) == 1

@@ -91,6 +91,6 @@ def test_a_position_that_was_altered_is_refused_as_input(filled: TaggedStore, al
         lambda: filled.page(asked, rest=Rest(at=forged.seen, position=honest), takes=only(5)),
         lambda: filled.page(asked, rest=Rest(at={"a:1": Reached()}, position=forged), takes=only(50)),
     ):
-        with pytest.raises(InvalidInput, match="does not fit what is stored of 'a:1'"):
+        with pytest.raises(InvalidInput, match="does not match the events of 'a:1'"):
             attempt()
     assert filled.read(asked).position == honest

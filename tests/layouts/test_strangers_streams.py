@@ -364,35 +364,35 @@ def test_streams_are_appended_to_loaded_and_read_in_either_direction(streams: St
 REFUSED: Final[dict[str, tuple[Any, str]]] = {
     "a key": (
         lambda streams: streams.append("Cart-1", [Event(type="a")], idempotency_key="k"),
-        "idempotency_key: must not be given where streams are stored as cards",
+        "idempotency_key: is not supported by the layout cards",
     ),
     "a decision under a key": (
         lambda streams: streams.decision_key("Cart-1", "k"),
-        "idempotency_key: must not be given where streams are stored as cards",
+        "idempotency_key: is not supported by the layout cards",
     ),
     "an unfold": (
         lambda streams: streams.append("Cart-1", [], unfolds=[Unfold(type="s", data=b"{}")]),
-        "unfolds: are not kept where streams are stored as cards",
+        "unfolds: are not supported by the layout cards",
     ),
     "a prune": (
         lambda streams: streams.prune("Cart-1", 1),
-        "stream: cannot be pruned where streams are stored as cards",
+        "stream: cannot be pruned, because the layout cards does not support it",
     ),
     "a deletion": (
         lambda streams: streams.delete("Cart-1"),
-        "stream: cannot be deleted where streams are stored as cards",
+        "stream: cannot be deleted, because the layout cards does not support it",
     ),
     "an archive": (
         lambda streams: replace(streams, archive=replace(streams, table="others")).copy_to_archive(
             "Cart-1", 1
         ),
-        "stream: cannot be archived where streams are stored as cards",
+        "stream: cannot be archived, because the layout cards does not support it",
     ),
     "an append to several": (
         lambda streams: streams.append_all(
             [StreamAppend(stream=f"Cart-{n}", events=[Event(type="a")]) for n in (1, 2)]
         ),
-        "appends: cannot be one append where streams are stored as cards",
+        "appends: cannot be appended in one transaction with the layout cards",
     ),
 }
 
@@ -417,7 +417,7 @@ def test_streams_are_copied_to_it_but_for_those_that_begin_later(streams: Stream
     copier = StreamCopier(source=StreamSource(pages), target=streams)
     assert copier.copy("Cart-1").version == 2
     kept = copier.copy("Cart-2")
-    assert "cannot be copied from a later event on where streams are stored as cards" in kept.why
+    assert "cannot be copied from a later event on, because the layout cards does not support it" in kept.why
 
 
 # ------------------------------------------------------------------------------------------------------------ over HTTP
@@ -454,7 +454,7 @@ def test_the_api_serves_it_and_refuses_what_it_leaves_out(toy: Deployment) -> No
         (http_streams.prune_stream, {"before": 1}),
         (http_streams.delete_stream, None),
     ):
-        with pytest.raises(InvalidInput, match="where streams are stored as cards"):
+        with pytest.raises(InvalidInput, match="because the layout cards does not support it"):
             call(toy, perform, body, stream="Cart-1")
 
 

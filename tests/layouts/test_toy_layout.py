@@ -192,7 +192,7 @@ class TestCorrupt(Registered):
         tables = MemoryTables({LISTS.kind: LISTS})
         tables.execute(Put(table=LISTS.kind, item=key("List-1")))
         gap = Gap(stream="List-1", index=0, end=1)
-        with pytest.raises(CorruptData, match="List-1: an item of it is not of the toy layout"):
+        with pytest.raises(CorruptData, match="List-1: an item does not have the layout toy"):
             Driver(execute=tables.execute, meter=Meter()).run(lists_source(LISTS.kind).heal(gap))
 
 

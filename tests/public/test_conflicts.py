@@ -56,7 +56,7 @@ def aggregate() -> AggregateStore:
     [
         (AtVersion(version=0), "version 0"),
         (AtVersion(version=7), "version 7"),
-        (Token(version=1, etag="0" * 32), "version 1 as its token saw it"),
+        (Token(version=1, etag="0" * 32), "version 1 with the etag of its token"),
         (NO_STREAM, "no_stream"),
     ],
 )
@@ -81,7 +81,9 @@ def test_a_stream_that_is_elsewhere_is_an_error_that_carries_the_outcome(
 def test_a_stream_that_is_not_there_is_said_to_have_no_event(expected: Any) -> None:
     with pytest.raises(ConflictError, match="but there is no event"):
         memory_tips().append(S, [E], expected=expected)
-    with pytest.raises(ConflictError, match="expected any stream there is, but there is no event"):
+    with pytest.raises(
+        ConflictError, match="expected any version of an existing stream, but there is no event"
+    ):
         memory_tips().delete(S)
 
 

@@ -175,5 +175,5 @@ def test_what_is_of_another_kind_is_refused_by_its_field_and_writes_nothing(layo
 
 @pytest.mark.parametrize("call", [MemoryStore().react, MemoryStore().parking, lambda_handler])
 def test_a_function_that_is_no_reaction_yet_is_told_how_it_becomes_one(call: Call) -> None:
-    with pytest.raises(InvalidInput, match=r"reaction: must be a function that @reaction.* is written above"):
+    with pytest.raises(InvalidInput, match=r"reaction: must be a function decorated with @reaction"):
         call(print)

@@ -178,7 +178,7 @@ class Holed(OneStream):
         try:
             store.copy_to_archive(self.world.stream, before)
         except InvalidInput as refused:
-            if "pruned unarchived" not in refused.rule:
+            if "pruned, but never archived" not in refused.rule:
                 raise
             return
         self._prune(store, before, unarchived=False)

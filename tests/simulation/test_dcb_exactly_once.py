@@ -137,8 +137,8 @@ def test_an_id_with_other_contents_is_an_error_even_where_its_condition_fails(kn
     after: Position | None = world.store("reader").read(TAKEN).position if known else None
     world.store("one").append([TAKE])
 
-    with pytest.raises(InvalidInput, match="exists with other contents"):
+    with pytest.raises(InvalidInput, match="exists, but with other contents"):
         world.store("two").append([replace(TAKE, data=b"[]")], fail_if=TAKEN, after=after)
-    with pytest.raises(InvalidInput, match="some of the ids exist"):
+    with pytest.raises(InvalidInput, match="some ids are stored already"):
         world.store("two").append([TAKE, event("Taken", "name:ben")], fail_if=TAKEN, after=after)
     assert len(world.events()) == 1

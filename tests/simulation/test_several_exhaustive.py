@@ -232,7 +232,7 @@ def a_repeat_is_told_of_what_it_would_have_written(patch: Patch) -> None:
     ),
     (the_record_is_no_part_of_the_transaction, two_under_one_key, "in its streams|and it is at|a fork"),
     (a_conflict_is_told_without_asking_for_the_record, two_under_one_key, "a repeat is told"),
-    (a_repeat_is_told_of_what_it_would_have_written, two_under_one_key, "whose record came alone"),
+    (a_repeat_is_told_of_what_it_would_have_written, two_under_one_key, "although its record exists"),
     (stamps_are_what_the_clock_says, two_who_move_on_what_they_know, "increase"),
     (a_page_is_left_without_being_closed, batches_that_no_page_takes, "a fork"),
     (

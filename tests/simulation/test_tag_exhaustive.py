@@ -415,7 +415,7 @@ def a_body_that_does_not_show_yet_is_not_asked_for_again(patch: Patch) -> None:
     ),
     (stamps_are_what_the_clock_says, fences_that_are_not_written, "increase"),
     (a_page_is_left_without_being_closed, pages_that_must_be_closed_first, "a page at"),
-    (a_page_is_extended_whatever_it_is, fences_that_are_not_written, "not seen|more events in f"),
+    (a_page_is_extended_whatever_it_is, fences_that_are_not_written, "not seen|f has more events"),
     (an_event_is_new_only_within_the_reach_of_every_item, rivals_for_two_tags, "not seen"),
     (an_event_is_new_that_another_item_has_shown, rivals_for_two_tags, "had seen"),
     (one_of_its_tags_is_enough_for_a_narrower_item, a_condition_narrower_than_what_was_read, "not seen"),

@@ -21,7 +21,7 @@ def test_many_appends_in_one_call_are_made_one_after_another() -> None:
 
 
 def test_appends_cannot_be_joined() -> None:
-    with pytest.raises(InvalidInput, match="streams: cannot join appends where they are stored as tips"):
+    with pytest.raises(InvalidInput, match="streams: must have a layout that can join appends, not tips"):
         JoinedAppends(memory_tips())
 
 

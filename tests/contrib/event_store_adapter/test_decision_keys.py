@@ -142,10 +142,10 @@ def test_a_lost_answer_is_the_one_that_the_repeat_gets(world: World) -> None:
 def test_a_key_of_an_append_is_refused_to_a_decision_and_the_other_way_round(world: World) -> None:
     deciders = sums(world)
     deciders.handle(ALICE, decide=add(1), idempotency_key="a")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         world.store().append(ALICE, [event(1, "Added")], expected=STREAM_EXISTS, idempotency_key="a")
     world.store().append(ALICE, [event(1, "Added")], expected=STREAM_EXISTS, idempotency_key="b")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         deciders.handle(ALICE, decide=add(1), idempotency_key="b")
 
 

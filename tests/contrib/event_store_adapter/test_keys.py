@@ -92,7 +92,9 @@ def test_other_contents_under_a_key_are_refused_and_change_nothing(world: World)
     others = [[event(2)], [event(1), event(1)], [event(1, "Other")]]
     for new, snapshot in (*((each, STATE) for each in others), ([event(1)], b"[]")):
         for expected in (ANY, NO_STREAM, now_as("lock", store)):
-            with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+            with pytest.raises(
+                InvalidInput, match="idempotency_key: was already used for an append with other"
+            ):
                 store.append(ALICE, new, snapshot=snapshot, expected=expected, idempotency_key="pay-1")
     dated = AggregateEvent(type=event(1).type, data=event(1).data, occurred_at="2013-01-01T00:00:00Z")
     with pytest.raises(InvalidInput, match="idempotency_key"):

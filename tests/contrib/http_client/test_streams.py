@@ -121,7 +121,7 @@ def test_a_condition_over_tags_refuses_with_the_events_and_the_position_after_th
         streams.append("Booking-2", seat, fail_if=DOUBLE)
     done = streams.append("Booking-2", seat, fail_if=DOUBLE, after=conflict.position)
     assert set(done.position.seen) == {"seat:4A"}
-    with pytest.raises(InvalidInput, match="needs a query"):
+    with pytest.raises(InvalidInput, match="must not be given without `fail_if`"):
         streams.append("Booking-2", seat, after=conflict.position)
 
 

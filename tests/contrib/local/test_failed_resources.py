@@ -21,7 +21,7 @@ RECORDED: Final = (Path(__file__).parent / "outputs" / "refused_deployment.txt")
 
 REASON: Final = "\n".join(
     [
-        "EPOCHAL_PAGES_PARTITIONS: the index has 1 on record; another number needs a rebuild.",
+        "EPOCHAL_PAGES_PARTITIONS: must be 1, as recorded in the index; rebuild the index to change it.",
         "These groups stand in it:",
         *(f"  group-{number} at 0@{number}" for number in range(45)),
     ]

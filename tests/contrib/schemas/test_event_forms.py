@@ -145,20 +145,20 @@ CHOICES = pydantic.AliasChoices("new", pydantic.AliasPath("old", 0))
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"serialization_alias": "F"}, "Inner.f is written as F, and read as f: say one alias"),
-        ({"validation_alias": "F"}, "Inner.f is written as f, and read as F"),
-        ({"validation_alias": CHOICES}, "Inner.f is written as f, and read as new"),
+        ({"serialization_alias": "F"}, "Inner.f is written as F, but read as f: use one alias"),
+        ({"validation_alias": "F"}, "Inner.f is written as f, but read as F"),
+        ({"validation_alias": CHOICES}, "Inner.f is written as f, but read as new"),
         (
             {"validation_alias": pydantic.AliasPath("old", "f")},
-            "Inner.f is written as f, and read as something deeper",
+            "Inner.f is written as f, but read as something deeper",
         ),
         (
             {"alias": "F", "serialization_alias": "G", "_config": BY_NAME},
-            "Inner.f is written as G, and read as F or f",
+            "Inner.f is written as G, but read as F or f",
         ),
         (
             {"alias": "F", "_config": pydantic.ConfigDict(validate_by_alias=False, validate_by_name=True)},
-            "Inner.f is written as F, and read as f",
+            "Inner.f is written as F, but read as f",
         ),
     ],
 )

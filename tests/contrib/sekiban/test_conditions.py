@@ -184,7 +184,7 @@ def test_a_clock_that_is_behind_still_orders_events_within_their_tags(world: Wor
 
 def test_a_condition_by_type_alone_is_refused_with_the_reason(world: World) -> None:
     for item in (QueryItem(types=frozenset({"A"})), QueryItem()):
-        with pytest.raises(InvalidInput, match="query: an item must name a tag"):
+        with pytest.raises(InvalidInput, match="query: each item must name a tag"):
             world.store().append([event("A")], fail_if=Query(items=(item,)))
     assert list(world.tables.items("events")) == []
 
@@ -262,7 +262,7 @@ def test_malformed_positions_are_refused(text: str) -> None:
 
 def test_a_position_of_another_query_is_refused_and_named(world: World) -> None:
     seen = world.store().read(COURSE)
-    with pytest.raises(InvalidInput, match="did not ask for 'student:7'"):
+    with pytest.raises(InvalidInput, match="did not include 'student:7'"):
         world.store().append([event("Subscribed", "course:1")], fail_if=BOTH, after=seen.position)
 
 
@@ -280,9 +280,9 @@ def test_an_id_that_exists_with_the_same_contents_is_success_with_others_an_erro
     again = world.store().try_append([event("A", "t:1", id_=own)])
     assert isinstance(again, Appended)
     assert again.replayed
-    with pytest.raises(InvalidInput, match="exists with other contents"):
+    with pytest.raises(InvalidInput, match="exists, but with other contents"):
         world.store().append([event("B", "t:1", id_=own)])
-    with pytest.raises(InvalidInput, match="some of the ids exist"):
+    with pytest.raises(InvalidInput, match="some ids are stored already"):
         world.store().append([event("A", "t:1", id_=own), event("A", "t:1")])
     assert len(list(world.tables.items("events"))) == 1
 

@@ -264,7 +264,7 @@ def test_an_id_with_other_contents_is_refused_by_its_place_and_its_batch_not_wri
     DcbImporter(store=world.store()).run(changed[:70])
     changed[60] = replace(changed[60], event=replace(changed[60].event, data=b'"other"'))
 
-    with pytest.raises(InvalidInput, match=r"history\[60\].*exists with other contents"):
+    with pytest.raises(InvalidInput, match=r"history\[60\].*belongs to another event"):
         DcbImporter(store=world.store()).run(changed)
 
     assert sum(1 for _ in world.tables.items("events")) == 70

@@ -146,7 +146,9 @@ def test_an_append_without_tags_is_repeated_too(at: Store) -> None:
 )
 def test_a_key_of_other_contents_is_refused(at: Store, others: Sequence[str]) -> None:
     at.store.append([event("Added", "a:1", data=data) for data in "12"], idempotency_key="k")
-    with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+    with pytest.raises(
+        InvalidInput, match="idempotency_key: was already used for an append with other contents"
+    ):
         at.store.append([event("Added", "a:1", data=data) for data in others], idempotency_key="k")
     assert len(at.there()) == 2
 
@@ -183,7 +185,9 @@ def total() -> Projection[int]:
 def test_a_decision_on_events_whose_ids_are_taken_says_so(at: Store) -> None:
     taken = replace(event("Added", "a:1", data="1"), id="3f0c8a52-7a3c-4b39-9d4a-1f1d7c0f4a51")
     at.store.append([taken])
-    with pytest.raises(InvalidInput, match=f"the id {taken.id} exists with other contents"):
+    with pytest.raises(
+        InvalidInput, match=f"an event with the id {taken.id} exists, but with other contents"
+    ):
         Decisions(store=at.store).handle({"total": total()}, lambda _: [replace(taken, data=b"2")])
     assert at.there() == ["Added 1"]
 

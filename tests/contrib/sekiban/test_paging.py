@@ -257,22 +257,22 @@ def test_a_position_that_does_not_fit_what_is_stored_is_refused_as_input(world: 
     fill(world, 20)
     asked = query(("", "a"))
     forged = Position(seen={"a": FORGED[name]})
-    with pytest.raises(InvalidInput, match=r"^after: does not fit"):
+    with pytest.raises(InvalidInput, match=r"^after: does not match"):
         world.store().read(asked, after=forged)
-    with pytest.raises(InvalidInput, match=r"^after: does not fit"):
+    with pytest.raises(InvalidInput, match=r"^after: does not match"):
         world.store().page(asked, after=forged, takes=only(5))
-    with pytest.raises(InvalidInput, match=r"^after: does not fit"):
+    with pytest.raises(InvalidInput, match=r"^after: does not match"):
         world.store().append([event("X", "a")], fail_if=asked, after=forged)
     honest = world.store().read(asked).position
     for rest in (Rest(at=forged.seen, position=honest), Rest(at={"a": Reached()}, position=forged)):
-        with pytest.raises(InvalidInput, match=r"^from: does not fit"):
+        with pytest.raises(InvalidInput, match=r"^from: does not match"):
             world.store().page(asked, rest=rest, takes=only(5))
 
 
 def test_a_continuation_of_another_query_is_refused(world: World) -> None:
     fill(world, 20)
     rest = world.store().page(EITHER, takes=only(1)).rest
-    with pytest.raises(InvalidInput, match=r"^from: is of a read that did not ask for 'c'"):
+    with pytest.raises(InvalidInput, match=r"^from: is the position of a read that did not include 'c'"):
         world.store().page(query(("", "c")), rest=rest, takes=only(1))
 
 

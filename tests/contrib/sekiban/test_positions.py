@@ -177,7 +177,7 @@ def test_a_read_of_types_has_seen_what_asks_for_these_types_of_some_tag() -> Non
     assert refused(store, query(("T", "a:1")), seen.position) == []
     (new,) = store.append([event("T", "a:1")]).events
     assert refused(store, query(("T", "a:1")), seen.position) == [new.id]
-    with pytest.raises(InvalidInput, match="did not ask for 'a:1'"):
+    with pytest.raises(InvalidInput, match="did not include 'a:1'"):
         store.append([event("X")], fail_if=query(("", "a:1")), after=seen.position)
 
 
@@ -188,9 +188,9 @@ def test_a_position_that_covers_no_head_of_an_item_is_refused(asked: Query) -> N
     world = World()
     fill(world)
     position = world.store().read(BOTH).position
-    with pytest.raises(InvalidInput, match="after: is of a read that did not ask for 'c:1'"):
+    with pytest.raises(InvalidInput, match="after: is the position of a read that did not include 'c:1'"):
         world.store().append([event("X")], fail_if=asked, after=position)
-    with pytest.raises(InvalidInput, match="after: is of a read that did not ask for 'c:1'"):
+    with pytest.raises(InvalidInput, match="after: is the position of a read that did not include 'c:1'"):
         world.store().read(asked, after=position)
 
 

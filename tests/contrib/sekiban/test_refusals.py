@@ -25,8 +25,8 @@ REFUSED = {
     "must not begin with :": [replace(CLAIM, tags=(":x",))],
     "at most 512 bytes": [replace(CLAIM, tags=("x" * 513,))],
     "must be a UUID": [replace(CLAIM, id="1")],
-    "an id stands twice": [ONCE, ONCE],
-    "exists with other contents": [replace(ONCE, data=b"[]")],
+    "must not contain an id twice": [ONCE, ONCE],
+    "exists, but with other contents": [replace(ONCE, data=b"[]")],
 }
 
 

@@ -138,7 +138,7 @@ def test_a_full_fence_is_checked_where_the_next_page_would_begin_unless_its_toke
     token = seen.position.seen["b"].token
     assert token is not None
     forged = Reached(end - 1, seen.position.seen["b"].last, replace(token, version=end - 1, of=""))
-    with pytest.raises(InvalidInput, match="does not fit what is stored of 'b'"):
+    with pytest.raises(InvalidInput, match="does not match the events of 'b'"):
         store.append([event("a")], fail_if=of("b"), after=Position(seen={"b": forged}))
 
 
@@ -417,7 +417,7 @@ def test_types_are_asked_for_alone_only_where_they_were_named() -> None:
     named.append([event("a", kind="U")])
     assert named.read(of(types="T")).events == (made,)
     for store, asked in ((named, of(types="U")), (named, Query.all()), (world.store(), of(types="T"))):
-        with pytest.raises(InvalidInput, match="opened for its types"):
+        with pytest.raises(InvalidInput, match="opened with its types"):
             store.read(asked)
     assert everything.read(of(types="T")).events == ()
     (second,) = everything.append([event(kind="T")]).events
@@ -453,7 +453,7 @@ def test_a_read_newest_first_goes_on_where_its_text_says_and_refuses_another() -
     rest = parse_down(page.rest.text())
     assert store.page_back(of("a"), rest=rest, takes=lambda _: True).events == tuple(reversed(made[:3]))
     wrong = replace(rest, at={"a": Reached(3, made[0].place)})
-    with pytest.raises(InvalidInput, match="does not fit"):
+    with pytest.raises(InvalidInput, match="does not match"):
         store.page_back(of("a"), rest=wrong, takes=lambda _: True)
 
 
@@ -467,7 +467,7 @@ def test_a_read_newest_first_that_is_to_go_on_without_a_tag_of_its_query_is_refu
     rest = store.page_back(query, takes=lambda _: next(left, None) is not None).rest
     assert rest is not None
     lacking = replace(rest, at={name: reached for name, reached in rest.at.items() if name != tag})
-    with pytest.raises(InvalidInput, match=f"did not ask for '{tag}'") as refused:
+    with pytest.raises(InvalidInput, match=f"did not include '{tag}'") as refused:
         store.page_back(query, rest=lacking, takes=lambda _: True)
     assert refused.value.field == REST
 
@@ -482,7 +482,7 @@ def test_a_read_after_a_position_that_its_tag_never_had_is_refused_also_where_no
     first, second = store.append([event("a"), event("a")]).events
     forged = Position(seen={"a": Reached(2 + further, second.place if further else first.place)})
     for limit in (None, 1):
-        with pytest.raises(InvalidInput, match="does not fit what is stored of 'a'") as refused:
+        with pytest.raises(InvalidInput, match="does not match the events of 'a'") as refused:
             store.read(of("a"), after=forged, limit=limit, direction=direction)
         assert refused.value.field == "after"
 
@@ -519,7 +519,7 @@ def test_a_read_that_is_to_end_where_its_tag_never_ended_is_refused() -> None:
     rest = store.page(of("a"), takes=lambda _: next(left, None) is not None).rest
     assert rest is not None
     wrong = Position(seen={"a": Reached(4, made[2].place)}, items=rest.position.items)
-    with pytest.raises(InvalidInput, match="does not fit what is stored of 'a'"):
+    with pytest.raises(InvalidInput, match="does not match the events of 'a'"):
         store.page(of("a"), rest=replace(rest, position=wrong), takes=lambda _: True)
 
 

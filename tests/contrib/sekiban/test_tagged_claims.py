@@ -51,7 +51,7 @@ def test_an_append_is_repeated_by_its_ids_and_is_another_where_its_claim_is() ->
     first = events.append([referring(id_=ID)])
     assert events.append([referring(id_=ID)]).replayed
     assert first.events[0].data == CONTENT
-    with pytest.raises(InvalidInput, match="exists with other contents"):
+    with pytest.raises(InvalidInput, match="exists, but with other contents"):
         events.append([Event(type="T", data=b"2", tags=("a", "b"), id=ID)])
 
 

@@ -116,15 +116,15 @@ class Tossed:
     [
         (
             Paid(by=CardPayment(amount=3, last_four="0000")),
-            "events.Paid.by: must be of type Payment, as which it is read, got CardPayment(",
+            "events.Paid.by: must be of type Payment, the type that is read back, got CardPayment(",
         ),
         (
             PaidInParts(parts={"first": [Payment(amount=1), CardPayment(amount=3, last_four="0000")]}),
-            "events.PaidInParts.parts.first.1: must be of type Payment, as which it is read, got CardPayment(",
+            "events.PaidInParts.parts.first.1: must be of type Payment, the type that is read back, got CardPayment(",
         ),
         (
             Transferred([WireTransfer(3, "Bank")]),
-            "events.Transferred.by.0: must be of type Transfer, as which it is read, got WireTransfer(",
+            "events.Transferred.by.0: must be of type Transfer, the type that is read back, got WireTransfer(",
         ),
         (Tossed(GoldCoin(1, 24)), "events.Tossed.coin: must be a Coin, got GoldCoin("),
     ],
@@ -142,15 +142,15 @@ def test_a_member_of_a_subclass_is_refused_since_its_own_members_would_be_lost(
 @pytest.mark.parametrize(
     ("hint", "value", "rule"),
     [
-        (str, Gate.NORTH, "must be a string of type str, and of no subclass, got <Gate.NORTH: 'north'>"),
-        (str, Text("a"), "must be a string of type str, and of no subclass, got 'a'"),
-        (int, Rank.LOW, "must be an integer of type int, and of no subclass, got <Rank.LOW: 1>"),
+        (str, Gate.NORTH, "must be a string of type str, not of a subclass, got <Gate.NORTH: 'north'>"),
+        (str, Text("a"), "must be a string of type str, not of a subclass, got 'a'"),
+        (int, Rank.LOW, "must be an integer of type int, not of a subclass, got <Rank.LOW: 1>"),
         (int, True, "must be an integer, got True"),
         (float, True, "must be a number, got True"),
-        (float, 2**53 + 1, "must be a number (no float is equal to it), got 9007199254740993"),
+        (float, 2**53 + 1, "must be a number (it has no exact float value), got 9007199254740993"),
         (float, float("nan"), "must be a number (not finite), got nan"),
         (Decimal, Decimal("sNaN"), "must be a number (not finite), got Decimal('sNaN')"),
-        (Odd, Odd(2), "must be a Odd of its members, got <Odd.2: 2>"),
+        (Odd, Odd(2), "must be a member of Odd, got <Odd.2: 2>"),
         (Literal["north"], Gate.NORTH, "must be one of 'north', got <Gate.NORTH: 'north'>"),
         (list[int], (1,), "must be a list, got (1,)"),
         (tuple[int, ...], [1], "must be a tuple, got [1]"),
@@ -164,7 +164,7 @@ def test_a_member_of_a_subclass_is_refused_since_its_own_members_would_be_lost(
         (
             Any,
             0.1,
-            "must be a Decimal, as which any number with a point is read where the type is Any, got 0.1",
+            "must be a Decimal, because fields of type Any are read back with Decimals for floats, got 0.1",
         ),
         (Any, Gate.NORTH, "must be JSON where the type is Any"),
     ],
@@ -180,7 +180,7 @@ def test_a_value_that_would_come_back_as_another_type_is_refused(hint: Any, valu
     [
         (
             pydantic.create_model("Made", value=int).model_construct(value="5"),
-            "events.Made.value: must be of type int, as which it is read, got '5'",
+            "events.Made.value: must be of type int, the type that is read back, got '5'",
         ),
         (pydantic.create_model("Made", value=Any)(value=(1,)), "events.Made.value: must be of type list"),
         (
@@ -385,7 +385,10 @@ def test_an_event_with_a_member_that_no_constructor_takes_is_refused_where_that_
     codec = json_codec(Derived)
     assert codec.read(codec.encode(derived)) == derived
     derived.twice = 2
-    assert refused(derived) == "events.Derived.twice: must come back from JSON as it was, got 2"
+    assert (
+        refused(derived)
+        == "events.Derived.twice: must not change when it is written as JSON and read back, got 2"
+    )
 
 
 @pytest.mark.parametrize("event", [Stripped(" a "), Shouted(name="ADA"), Derived(1)])
@@ -456,7 +459,7 @@ def test_a_member_named_as_the_version_is_refused() -> None:
         number: int
 
     assert refused(Open.model_validate({"number": 1, "$v": 2})) == (
-        "events.Open: must have no member $v, which is the version of the event"
+        "events.Open: must not have the member $v, which is reserved for the version"
     )
 
 

@@ -58,7 +58,9 @@ def long() -> TaggedEvents:
 @pytest.mark.slow
 def test_it_is_refused_beyond_the_bound_with_what_to_do_and_reads_no_further(long: TaggedEvents) -> None:
     before = long.driver.meter.units
-    with pytest.raises(InvalidInput, match="more than 5,000 events: keep the position of a read") as raised:
+    with pytest.raises(
+        InvalidInput, match="over 5,000 events: use the position of an earlier read"
+    ) as raised:
         long.append([CLOSING], fail_if=CLOSED)
     assert raised.value.field == "after"
     assert long.driver.meter.units.write == before.write

@@ -154,7 +154,9 @@ def test_where_any_version_will_do_it_goes_on_where_another_was_faster(streams: 
 def test_a_key_used_for_other_contents_is_refused(streams: Streams, others: list[StreamAppend]) -> None:
     streams.append_all(both(), idempotency_key="k")
 
-    with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+    with pytest.raises(
+        InvalidInput, match="idempotency_key: was already used for an append with other contents"
+    ):
         streams.append_all(others, idempotency_key="k")
     assert counts(streams) == [1, 1]
 

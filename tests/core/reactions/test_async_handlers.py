@@ -188,5 +188,5 @@ def test_a_plain_handler_runs_within_nothing() -> None:
     async def place() -> AsyncIterator[None]:
         yield
 
-    with pytest.raises(InvalidInput, match="within: is for handlers that are `async def`"):
+    with pytest.raises(InvalidInput, match="within: must not be given unless the handler is an `async def`"):
         reaction(name="board", within=place())(lambda _: None)

@@ -88,7 +88,7 @@ def test_a_group_that_has_begun_in_the_last_partition_alone_begins_in_none() -> 
     begun_by_a_process(world, 1)
     before = items_of_panel(world)
     with pytest.raises(
-        InvalidInput, match="panel has begun already in partition 1: reset it, or delete it first"
+        InvalidInput, match="panel has already begun in partition 1: reset or delete it first"
     ):
         begin_panel(world)
     assert items_of_panel(world) == before == [group_stream(1, "panel")]
@@ -98,7 +98,7 @@ def test_a_group_that_has_begun_where_the_other_has_not_begins_nowhere_else() ->
     world = handled(0, of=3)
     begun_by_a_process(world, 1, 2)
     before = items_of_panel(world)
-    with pytest.raises(InvalidInput, match="panel has begun already in partitions 1, 2: reset it"):
+    with pytest.raises(InvalidInput, match="panel has already begun in partitions 1, 2: reset or delete it"):
         begin_panel(world)
     assert items_of_panel(world) == before
 

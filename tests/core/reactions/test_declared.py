@@ -63,13 +63,13 @@ def test_places_that_there_are_may_be_named() -> None:
 
 @pytest.mark.parametrize("names", [[], (), frozenset()])
 def test_a_reaction_to_no_category_or_source_is_refused(names: Any) -> None:
-    with pytest.raises(InvalidInput, match="categories: must name at least one, or be left out for all"):
+    with pytest.raises(InvalidInput, match="categories: must not be empty; leave it out to select all"):
         reaction(name="board", categories=names)(handle)
-    with pytest.raises(InvalidInput, match="sources: must name at least one, or be left out for all"):
+    with pytest.raises(InvalidInput, match="sources: must not be empty; leave it out to select all"):
         reaction(name="board", sources=names)(handle)
 
 
 def test_a_reaction_to_no_type_is_refused_unless_it_handles_removals() -> None:
-    with pytest.raises(InvalidInput, match="types: must name at least one, or be left out for all"):
+    with pytest.raises(InvalidInput, match="types: must not be empty; leave it out to select all"):
         reaction(name="board", types=[])(handle)
     assert reaction(name="board", types=[], removed=handle)(handle).types == frozenset()

@@ -133,7 +133,7 @@ def test_a_skip_that_is_overtaken_gives_up_no_other_event_than_the_one_it_was_to
 
     parking = world.parking()
     interrupted_save(world, act)
-    with pytest.raises(InvalidInput, match="waits at 0 by now, not at 2"):
+    with pytest.raises(InvalidInput, match="now waits at 0, not at 2"):
         parking.skip(0, "A-1", 2)
     assert world.state().parked == {"A-1": 0}
 

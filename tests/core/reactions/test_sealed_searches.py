@@ -59,5 +59,5 @@ def test_the_words_of_an_attempt_search_its_events_up_to_the_first_that_is_seale
     world.reactor(attempts=2, on_failed=attempts.append).run(0, seconds=600)
     assert searched == []
     assert attempts[0].sealed
-    assert attempts[0].words.endswith("(the message is not kept, since it may quote what is sealed)")
+    assert attempts[0].words.endswith("(message not stored, because it may quote sealed data)")
     assert len(searched) <= 2 * 3

@@ -53,7 +53,7 @@ def test_an_event_is_found_by_its_id_and_repeated_without_its_user() -> None:
     again = store.append([Event(type="T", data=b"\xff", tags=("a",), id=ID)])
     assert again.replayed
     assert again.events[0].meta == b'{"user":"bob"}'
-    with pytest.raises(InvalidInput, match="exists with other contents"):
+    with pytest.raises(InvalidInput, match="exists, but with other contents"):
         store.append([Event(type="T", data=b"2", tags=("a",), id=ID)])
 
 

@@ -392,7 +392,7 @@ def test_unfolds_under_the_key_of_a_conditional_append_are_never_answered_with_a
     for first, then in (({"fail_if": of(COURSE)}, {}), ({}, {"fail_if": of(COURSE)})):
         stream = f"Bill-{len(first)}"
         streams.append(stream, [], unfolds=unfolds, idempotency_key="k", **first)
-        with pytest.raises(InvalidInput, match="idempotency_key: was used before for an append with"):
+        with pytest.raises(InvalidInput, match="idempotency_key: was already used for an append with"):
             streams.append(stream, [], unfolds=unfolds, idempotency_key="k", **then)
 
 
@@ -435,7 +435,7 @@ def test_a_key_of_an_append_alone_is_refused_to_one_on_a_query_that_writes_somet
     streams = memory_streams()
     streams.append("Bill-1", [Event(type="Billed")], idempotency_key="k")
     unfolds = [Unfold(type="Total", data=b"1")] * (1 - events)
-    with pytest.raises(InvalidInput, match="idempotency_key: was used before"):
+    with pytest.raises(InvalidInput, match="idempotency_key: was already used"):
         streams.append(
             "Bill-1",
             [Event(type="Paid")] * events,

@@ -108,5 +108,5 @@ def test_an_id_that_is_there_with_other_contents_is_named_by_its_place() -> None
         ImportedEvent(event=events[1].event, timestamp="1998-01-01T00:00:00Z"),
         ImportedEvent(event=Event(type="Other", id=events[1].event.id), timestamp=events[1].timestamp),
     ):
-        with pytest.raises(InvalidInput, match=r"history\[1\]: the id .* exists with other contents"):
+        with pytest.raises(InvalidInput, match=r"history\[1\]: the id .* belongs to another event"):
             TaggedImporter(store=store).run([events[0], changed])

@@ -148,7 +148,7 @@ def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_the
     )
     feed = AsyncFeed(epochal.open_feed("i", tips.store, dcb.store, place=place))
     subjects = AsyncSubjects(sealing.open_subjects("keys", kms_key="alias/x", log="log", place=place))
-    with pytest.raises(InvalidInput, match="store: must be a store of a layout's events, not TaggedEvents"):
+    with pytest.raises(InvalidInput, match="store: must be a store of events, not TaggedEvents"):
         epochal.open_feed("i", tagged.store, place=place)
     with pytest.raises(InvalidInput, match="stores: must be of different layouts"):
         epochal.open_feed("i", streams.store, streams.store, place=place)

@@ -417,9 +417,13 @@ def test_parties_may_have_rules_of_their_own(store: Store) -> None:
     ("streams", "decide", "said"),
     [
         ((), lambda: (), "parties: must not be empty"),
-        ((A, A), move(0), "parties: must name a stream once"),
-        ((A, B), lambda *_: [()], "decide: must answer with the events of each party, in their order"),
-        ((A, B), lambda *_: None, "decide: must be a function that answers with the events of each party"),
+        ((A, A), move(0), "parties: must not name a stream twice"),
+        ((A, B), lambda *_: [()], "decide: must return a sequence of events for each party, in order"),
+        (
+            (A, B),
+            lambda *_: None,
+            "decide: must be a function that returns a sequence of events for each party",
+        ),
         ((A, B), lambda *_: ((), ["x"]), "evolve: must return a state, but returned None for str"),
         ((A, "no dash"), move(0), "stream"),
         (tuple(f"Tally-{k}" for k in range(101)), move(0), "parties: 101 streams, at most 100"),
@@ -447,7 +451,7 @@ def test_parties_of_several_stores_or_of_a_layout_that_cannot_are_refused(store:
     with pytest.raises(InvalidInput, match="parties: must be of one store"):
         handle_all((store.tallies().on(A), other.on(B)), move(0))
     tips = Tallies(streams=memory_tips(), decider=DECIDER, codec=CODEC)
-    with pytest.raises(InvalidInput, match="cannot be one append where streams are stored as tips"):
+    with pytest.raises(InvalidInput, match="cannot be appended in one transaction with the layout tips"):
         handle_all((tips.on(A), tips.on(B)), move(0))
     with pytest.raises(InvalidInput, match="attempts"):
         handle_all(both(store.tallies()), move(0), attempts=0)

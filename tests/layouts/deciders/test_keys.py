@@ -231,10 +231,10 @@ def test_a_lost_answer_is_the_one_that_the_repeat_gets(store: Store, kind: type[
 def test_a_key_of_an_append_is_refused_to_a_decision_and_the_other_way_round(store: Store) -> None:
     tallies = store.tallies()
     store.others.append(S, [Event(type="Cleared", data=b"{}")], idempotency_key="a")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         tallies.handle(S, decide=add(1), idempotency_key="a")
     tallies.handle(S, decide=add(1), idempotency_key="b")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         store.others.append(S, [Event(type="Cleared", data=b"{}")], idempotency_key="b")
     assert written(store) == 2
 
@@ -243,7 +243,7 @@ def test_a_key_of_unfolds_alone_is_refused_to_a_decision(store: Store) -> None:
     tallies = store.tallies()
     tallies.handle(S, decide=add(1))
     store.others.append(S, [], unfolds=[Unfold(type="State", data=b"{}")], idempotency_key="a")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         tallies.handle(S, decide=add(1), idempotency_key="a")
     assert written(store) == 1
 
@@ -429,10 +429,10 @@ def test_a_key_of_an_append_to_several_streams_is_refused_to_a_joint_decision(pa
     event = Event(type="Cleared", data=b"{}")
     appends = [StreamAppend(stream=each, events=[event]) for each in (A, B)]
     pages.others.append_all(appends, idempotency_key="k")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         joint(pages, lambda one, other: (add(1)(one), add(1)(other)))
     joint(pages, lambda one, other: (add(1)(one), add(1)(other)), key="other")
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         pages.others.append_all(appends, idempotency_key="other")
 
 

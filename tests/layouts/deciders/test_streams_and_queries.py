@@ -108,7 +108,7 @@ def test_what_goes_with_a_decision_on_a_stream_and_a_query_is_none_of_the_stores
     def forging(*_: object) -> WithAlso[str]:
         return WithAlso(["dcb"], [put("streams", {"p": "Student-2", "i": 0})])
 
-    with pytest.raises(InvalidInput, match="must not be in a table of the store's"):
+    with pytest.raises(InvalidInput, match="must not name a table of the store itself"):
         students(streams).handle("Student-1", given=TAKEN, decide=forging)
 
 

@@ -217,7 +217,7 @@ def test_a_decision_whose_deadline_passes_while_it_waits_says_so(world: World) -
         first = pool.submit(world.deciders().handle, S, decide=slow)
         assert entered.wait(SOON)
         hurried = replace(world.deciders(), streams=world.streams.within(0.05))
-        with pytest.raises(Unavailable, match="time allowed is over") as error:
+        with pytest.raises(Unavailable, match="time limit of the call has passed") as error:
             hurried.handle(S, 1)
         assert not error.value.maybe_applied
         over.set()

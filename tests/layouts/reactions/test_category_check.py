@@ -55,9 +55,7 @@ def left(feed: MemoryStore, asked: Reaction) -> tuple[str, ...]:
 
 
 def test_a_misspelt_category_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
-    words = (
-        r"category 'Fligth' has come since the group began; did you mean 'Flight'\? What has come: Flight, P"
-    )
+    words = r"category 'Fligth' has been seen since the group began; did you mean 'Flight'\? Seen so far: Flight, P"
     with logged(words):
         filled().react(board("Fligth"))
 
@@ -128,14 +126,14 @@ def test_a_group_that_began_at_the_tail_is_told_what_has_not_come_since() -> Non
 
 
 def test_a_misspelt_type_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
-    words = r"no event of the type 'Sheduled' has come since the group began; did you mean 'Scheduled'\? What"
+    words = r"no event of the type 'Sheduled' has been seen since the group began; did you mean 'Scheduled'\? What"
     with logged(words):
         filled().react(board("Flight", types=["Sheduled"]))
 
 
 def test_a_type_is_met_by_an_event_in_the_categories_that_are_asked_for_alone() -> None:
     feed, asked = filled(), board("Flight", types=["Scheduled", "Enrolled"])
-    with logged("'Enrolled' has come since the group began. What has come: Scheduled"):
+    with logged("'Enrolled' has been seen since the group began. Seen so far: Scheduled"):
         feed.react(asked)
     assert left(feed, asked) == ("type Enrolled",)
     feed.react(board(types=["Scheduled", "Enrolled"], name="all"))
@@ -167,11 +165,11 @@ def test_many_names_are_told_one_by_one_and_nothing_is_offered_that_is_not_like_
     unlike, like = describe_unmet([("category", "Zzz"), ("category", "Flght")], seen)
     assert (
         unlike
-        == "no stream of the category 'Zzz' has come since the group began. What has come: Cart, Flight."
+        == "no stream of the category 'Zzz' has been seen since the group began. Seen so far: Cart, Flight."
     )
     assert like.endswith(
-        "'Flght' has come since the group began; did you mean 'Flight'? What has come: Cart, Flight."
+        "'Flght' has been seen since the group began; did you mean 'Flight'? Seen so far: Cart, Flight."
     )
     assert list(describe_unmet([("category", "Flght")], ())) == [
-        "no stream of the category 'Flght' has come since the group began."
+        "no stream of the category 'Flght' has been seen since the group began."
     ]

@@ -59,8 +59,8 @@ def test_a_second_reaction_of_a_name_is_refused_with_both_and_what_to_do(
     with pytest.raises(InvalidInput) as refused:
         door(feed, OTHER)
     assert str(refused.value) == (
-        f"name: must be of one reaction: {HERE}.first and {HERE}.second would go on from one checkpoint, and each miss "
-        "events. 'board' is the name of both: give one of them another"
+        f"name: must be unique, but {HERE}.first and {HERE}.second share it, so they would share a checkpoint and each "
+        "miss events. Rename one of the two reactions called 'board'"
     )
     feed.react(ONE)
 
@@ -76,7 +76,7 @@ def test_a_second_reaction_of_a_name_is_refused_with_both_and_what_to_do(
 )
 def test_handlers_of_any_kind_are_told_apart(feed: MemoryStore, one: Any, other: Any) -> None:
     feed.react(Reaction(name="board", handler=one))
-    with pytest.raises(InvalidInput, match="'board' is the name of both"):
+    with pytest.raises(InvalidInput, match="two reactions called 'board'"):
         feed.react(Reaction(name="board", handler=other))
 
 

@@ -390,5 +390,5 @@ def test_the_name_of_a_group_that_is_no_text_is_refused(act: str) -> None:
 def test_partitions_that_cannot_be_compared_are_refused_where_a_group_is_reset() -> None:
     feed = MemoryStore()
     feed.react(reaction(name="board")(print))
-    with pytest.raises(InvalidInput, match="^partition: 1 is none where board has begun"):
+    with pytest.raises(InvalidInput, match="^partition: board has not begun in partition 1"):
         feed.groups.reset("board", {"x": "tail", 1: "tail", None: "tail"})  # type: ignore[dict-item]

@@ -256,7 +256,7 @@ def test_numbers_that_are_equal_are_one_item_in_memory_as_in_dynamodb() -> None:
     by_number = TableSpec(kind="numbered", partition=KeyAttribute(name="n", type="N"))
     tables = memory_tables(numbered=by_number)
     also = [put("numbered", {"n": 1}), put("numbered", {"n": Decimal("1.0"), "by": "another"})]
-    with pytest.raises(InvalidInput, match="also: has two on one item"):
+    with pytest.raises(InvalidInput, match="also: must not have two writes to one item"):
         memory_streams(tables).append("User-1", [E], also=also)
     assert stored(tables, "numbered") == []
 
@@ -275,7 +275,9 @@ def without(streams: Streams, *missing: str) -> Streams:
 def test_a_table_of_the_caller_s_that_is_missing_or_has_other_keys_is_named_alone(streams: Streams) -> None:
     with pytest.raises(MissingTable, match="^table emails does not exist here"):
         without(streams, "emails").append("User-1", [E], also=[claim()])
-    with pytest.raises(InvalidInput, match="^also: the key is not that of table carts, emails$"):
+    with pytest.raises(
+        InvalidInput, match="^also: the attributes of the key are not those of table carts, emails$"
+    ):
         without(streams).append("User-1", [E], also=[claim(), counted()])
 
 
@@ -304,7 +306,7 @@ def test_what_goes_with_it_is_part_of_the_contents_that_a_key_is_for(
     ]
     for call in calls:
         call([counted()])
-        with pytest.raises(InvalidInput, match="idempotency_key: was used before"):
+        with pytest.raises(InvalidInput, match="idempotency_key: was already used"):
             call(others)
 
 
@@ -331,7 +333,7 @@ def test_tagged_events_take_it_in_their_transaction(tagged: TaggedEvents, tables
     with pytest.raises(ConditionUnmet) as refused:
         tagged.append([T], fail_if=query, after=made.position, also=[claim()])
     assert refused.value.places == [0]
-    with pytest.raises(ConflictError, match="the condition forbids"):
+    with pytest.raises(ConflictError, match="stored events match the condition"):
         tagged.append([T], fail_if=query, also=[claim()])
 
 
@@ -342,29 +344,32 @@ def test_streams_whose_events_have_tags_take_it_too(streams: Streams, tables: Me
     made = streams.append("User-1", [event], fail_if=query, idempotency_key="k", also=[claim(), counted()])
 
     assert streams.append("User-1", [event], idempotency_key="k", also=[claim(), counted()]).replayed
-    with pytest.raises(InvalidInput, match="was used before"):
+    with pytest.raises(InvalidInput, match="was already used"):
         streams.append("User-1", [event], idempotency_key="k", also=[counted()])
     with pytest.raises(ConditionUnmet, match=r"at \[1\]"):
         streams.append("User-1", [event], fail_if=query, after=made.position, also=[counted(), claim()])
     for appends in (two, two[:1]):
         with pytest.raises(ConditionUnmet):
             streams.append_all(appends, fail_if=query, after=made.position, also=[claim()])
-    with pytest.raises(ConflictError, match="the condition forbids"):
+    with pytest.raises(ConflictError, match="stored events match the condition"):
         streams.append_all(two, fail_if=query, also=[claim()])
     assert streams.append_all(two, also=[counted()]).streams["User-3"].version == 1
     assert stored(tables, "carts") == [{"id": "c", "n": 2}]
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "the store's table": (lambda: [put("streams", {"p": "User-1", "i": 0})], r"also\[0\]: must not be in"),
-    "one item twice": (lambda: [counted(), counted()], r"also\[1\]: is on an item"),
+    "the store's table": (
+        lambda: [put("streams", {"p": "User-1", "i": 0})],
+        r"also\[0\]: must not name a table",
+    ),
+    "one item twice": (lambda: [counted(), counted()], r"also\[1\]: must not name an item"),
     "one item, put and by its key": (
         lambda: [put("carts", {"id": "c", "n": 1}), check("carts", {"id": "c"}, Absent("id"))],
-        r"also\[1\]: is on an item",
+        r"also\[1\]: must not name an item",
     ),
     "one item, put twice": (
         lambda: [put("carts", {"id": "c", "n": 1}), put("carts", {"id": "c"})],
-        "also: has two on one item",
+        "also: must not have two writes to one item",
     ),
     "an item too large": (
         lambda: [counted(), put("carts", {"id": "d", "x": "x" * 410_000})],
@@ -380,11 +385,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no list, but one": (counted, "also: must be a list, not Update"),
     "without the key": (
         lambda: [counted(), put("emails", {"id": "1"})],
-        r"also\[1\]: the key is not that of table emails",
+        r"also\[1\]: the attributes of the key are not those of table emails",
     ),
     "a key of another type": (
         lambda: [put("carts", {"id": 1})],
-        r"also\[0\]: the key is not that of table carts",
+        r"also\[0\]: the attributes of the key are not those of table carts",
     ),
 }
 
@@ -426,9 +431,13 @@ def test_an_item_that_would_become_too_large_is_named(streams: Streams, tables: 
 
 
 def test_layouts_of_others_refuse_it_and_say_so(tables: MemoryTables) -> None:
-    with pytest.raises(InvalidInput, match="also: cannot be one append where streams are stored as tips"):
+    with pytest.raises(
+        InvalidInput, match="also: cannot be appended in one transaction with the layout tips"
+    ):
         memory_tips(tables).append("User-1", [E], also=[counted()])
-    with pytest.raises(InvalidInput, match="also: cannot be one append where events are in Sekiban's tables"):
+    with pytest.raises(
+        InvalidInput, match="also: cannot be appended in one transaction with events in Sekiban's tables"
+    ):
         memory_dcb_events(tables).append([T], also=[counted()])
 
 

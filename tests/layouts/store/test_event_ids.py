@@ -240,7 +240,7 @@ def test_a_key_decides_where_there_is_one_and_ids_are_part_of_what_it_is_for() -
     streams = memory_streams()
     made = [streams.append(S, batch(0), idempotency_key="k") for _ in range(2)]
     assert [each.replayed for each in made] == [False, True]
-    with pytest.raises(InvalidInput, match="was used before for other contents"):
+    with pytest.raises(InvalidInput, match="was already used for an append with other contents"):
         streams.append(S, batch(1), idempotency_key="k")
     assert not streams.append(S, batch(0), idempotency_key="another").replayed
 

@@ -52,7 +52,7 @@ BAD: dict[str, tuple[Act, str, str]] = {
     "an id where none is kept": (
         appending(E, Event(type="E", id="0189f0a5-0000-7000-8000-000000000001")),
         "events[1].id",
-        "is not kept where streams are stored as tips",
+        "is not supported by the layout tips",
     ),
     "no time": (appending(E, E, Event(type="E", timestamp="noon")), "events[2].timestamp", "ISO 8601"),
     "a time after time": (

@@ -435,7 +435,7 @@ def test_a_refusal_that_leaves_pages_out_has_them_asked_for(streams: Streams) ->
         ([], "appends: must not be empty"),
         ("Account-a", "appends: must be a list of StreamAppend, not str"),
         ([A], r"appends\[0\]: must be StreamAppend, not str"),
-        ([*both(), StreamAppend(stream=A, events=[E])], "appends: must name a stream once: Account-a"),
+        ([*both(), StreamAppend(stream=A, events=[E])], "appends: must not name a stream twice: Account-a"),
         ([StreamAppend(stream=A)], r"^appends\[0\]\.events: must not be empty"),
         ([StreamAppend(stream=B, events=[E]), StreamAppend(stream=A)], r"^appends\[1\]\.events: must not be"),
         ([*both(), StreamAppend(stream="no dash", events=[E])], r"^appends\[2\]\.stream: may hold only"),
@@ -469,7 +469,7 @@ def test_more_than_a_transaction_takes_is_refused_with_its_size(streams: Streams
 
 
 def test_streams_stored_as_tips_are_refused_by_what_their_layout_can_do() -> None:
-    with pytest.raises(InvalidInput, match="cannot be one append where streams are stored as tips"):
+    with pytest.raises(InvalidInput, match="cannot be appended in one transaction with the layout tips"):
         memory_tips().append_all(both())
 
 

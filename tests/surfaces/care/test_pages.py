@@ -146,7 +146,7 @@ def test_a_frame_that_is_cut_off_is_told_and_other_streams_are_mended(world: Dam
     cut_off(world, STREAM)
     done = {told(each.finding): each.why for each in Repairer(world.verifier()).repair()}
     assert done["missing: pages Cart-9 0-1"] == ""
-    assert "it ends too early" in done["missing: pages Cart-1 8-10"]
+    assert "the data ends too early" in done["missing: pages Cart-1 8-10"]
     assert ("Cart-9", 0, "new") in fed(world)
 
 
@@ -156,7 +156,7 @@ def test_an_audit_goes_on_after_a_frame_that_is_cut_off(world: Damaged) -> None:
     cut_off(world, STREAM)
     audit = Auditor(mender=world.mender, sources=world.layouts.sources).audit(60.0)
     assert audit.healed == 1
-    assert "it ends too early" in "".join(audit.troubles)
+    assert "the data ends too early" in "".join(audit.troubles)
 
 
 @pytest.mark.parametrize("rebuild", [from_table, from_export])
@@ -164,7 +164,7 @@ def test_a_frame_that_is_cut_off_keeps_no_other_stream_from_an_index_built_anew(
     world: Damaged, rebuild: Callable[[Damaged, Path], Rebuilt], tmp_path: Path
 ) -> None:
     cut_off(world, STREAM)
-    assert "it ends too early" in "".join(rebuild(world, tmp_path).troubles)
+    assert "the data ends too early" in "".join(rebuild(world, tmp_path).troubles)
     others = [each for each in fed(world) if each[0] != STREAM]
     assert sorted(each for each in fed(world, "anew") if each[0] != STREAM) == sorted(others)
 

@@ -111,7 +111,7 @@ def test_an_index_that_is_newer_than_the_stores_is_refused() -> None:
     assert list(verifier(restored(stores, index=moment(old))).findings())
 
 
-@pytest.mark.filterwarnings("ignore:no stream of the category 'Cart' has come since the group began")
+@pytest.mark.filterwarnings("ignore:no stream of the category 'Cart' has been seen since the group began")
 def test_with_a_rebuilt_index_a_group_begins_anew_where_its_reaction_says() -> None:
     old = MemoryStore()
     append(old, "Cart-1", "Cart-1")

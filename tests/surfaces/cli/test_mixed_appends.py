@@ -23,7 +23,7 @@ def test_an_event_with_tags_is_appended_on_a_condition_and_printed_with_them(ter
     assert made["version"] == 1
     refused = terminal.run(*arguments)
     assert isinstance(refused.exception, ConflictError)
-    assert "the condition forbids Enrolled" in str(refused.exception)
+    assert "stored events match the condition: Enrolled" in str(refused.exception)
     assert terminal.run(*arguments, "--after", made["position"]).exit_code == 0
 
     (first, _) = terminal.documents("read", "Student-1")

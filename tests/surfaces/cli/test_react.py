@@ -70,7 +70,9 @@ def test_a_category_that_is_misspelt_is_warned_of_beside_what_there_is(filled: T
     module = sys.modules["boards"]
     module.bored = replace(board, name="bored", categories=frozenset({"Crat"}))  # type: ignore[attr-defined]
     result = filled.run("react", "boards:bored", "--until-done")
-    words = "warning: no stream of the category 'Crat' has come since the group began; did you mean 'Cart'?"
+    words = (
+        "warning: no stream of the category 'Crat' has been seen since the group began; did you mean 'Cart'?"
+    )
     assert words in result.stderr
     assert "warning" not in filled.run("react", "boards:board", "--until-done").stderr
 
@@ -151,7 +153,7 @@ def test_one_event_is_given_up_that_was_asked_about_and_no_other(
 
     monkeypatch.setattr(inputs, "confirm", meanwhile)
     late = filled.run("parked", "discard", "board", "Cart-1", "--one")
-    assert "waits at 1 by now, not at 0" in str(late.exception)
+    assert "now waits at 1, not at 0" in str(late.exception)
     assert filled.documents("parked", "list", "board")[0]["index"] == 1
 
 

@@ -151,7 +151,7 @@ def test_a_stale_token_is_refused(terminal: Terminal) -> None:
     result = terminal.run("append", "Cart-1", "C", "--expected", made["token"])
     assert (
         str(result.exception)
-        == "Cart-1: expected version 1 as its token saw it, but the stream is at version 2"
+        == "Cart-1: expected version 1 with the etag of its token, but the stream is at version 2"
     )
 
 

@@ -104,9 +104,7 @@ def test_a_next_run_that_has_not_come_is_no_longer_expected(seconds: int, expect
     assert (blocked_view(run)["nextRun"] is not None) == expected
     words = f"the next run is expected at {one.now.told(8)}"
     if not expected:
-        words = (
-            f"no run has come since {one.now.told(8)}, when the next was expected: its process may have died"
-        )
+        words = f"the next run was expected at {one.now.told(8)} but did not start: its process may have died"
     assert run.words.endswith(words)
 
 
@@ -297,7 +295,7 @@ def test_of_several_members_each_has_its_own() -> None:
     [
         (logging.INFO, False, "ValueError"),
         (logging.DEBUG, False, "ValueError: no"),
-        (logging.DEBUG, True, "ValueError: (the message is not kept, since it may quote what is sealed)"),
+        (logging.DEBUG, True, "ValueError: (message not stored, because it may quote sealed data)"),
     ],
 )
 def test_the_words_of_an_error_are_kept_where_the_log_has_them(level: int, sealed: bool, cause: str) -> None:

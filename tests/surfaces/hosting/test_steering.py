@@ -98,7 +98,7 @@ def test_a_position_that_is_none_of_the_index_is_refused_and_nothing_changes(off
 
 
 def test_a_partition_where_the_group_has_not_begun_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="7 is none where board has begun"):
+    with pytest.raises(InvalidInput, match="board has not begun in partition 7"):
         groups_of(begun("A-1")).reset("board", {7: BEGINNING})
 
 
@@ -243,7 +243,7 @@ def test_a_group_begins_where_another_is_with_what_that_has_parked() -> None:
     (waits,) = world.parking(name="panel").streams(0)
     assert waits.cause is not None
     assert (waits.stream, waits.index, waits.cause.text) == ("A-1", 1, "ValueError: no")
-    with pytest.raises(InvalidInput, match="panel has begun already"):
+    with pytest.raises(InvalidInput, match="panel has already begun"):
         groups.begin("panel", like="board")
 
 

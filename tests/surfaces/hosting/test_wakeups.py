@@ -504,7 +504,7 @@ def test_an_operator_gives_up_the_event_that_was_seen_and_no_other() -> None:
         return one.handle(skip | fields, Context())  # type: ignore[arg-type, return-value]
 
     assert asked({"index": 0}) == {"next": 1, "unparked": False}
-    assert "index: the stream waits at 1 by now, not at 0" in asked({"index": 0})["detail"]
+    assert "index: the stream now waits at 1, not at 0" in asked({"index": 0})["detail"]
     assert asked({}) == {"next": 2, "unparked": False}
 
 

@@ -290,7 +290,7 @@ def test_an_idempotency_key_used_for_other_events_is_refused(api: Api) -> None:
     api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "A"}]}, headers=key)
     answer = api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "B"}]}, headers=key)
     assert (answer.status, answer.json["field"]) == (400, "Idempotency-Key")
-    assert answer.json["detail"] == "Idempotency-Key: was used before for other contents"
+    assert answer.json["detail"] == "Idempotency-Key: was already used for an append with other contents"
     assert len(events(api)) == 1
 
 

@@ -180,7 +180,7 @@ UNFOUNDED = {"events": [EVENT], "after": "x"}
 LEFT_OUT: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("POST", "/streams/A-1/events", {}, "events", "at least one event"),
     ("POST", "/streams/A-1/events", {"events": [], "unfolds": []}, "events", "at least one event"),
-    ("POST", "/streams/A-1/events", UNFOUNDED, "after", "needs a query"),
+    ("POST", "/streams/A-1/events", UNFOUNDED, "after", "must not be given without failIf"),
     (
         "POST",
         "/streams/A-1/events",
@@ -223,10 +223,16 @@ LEFT_OUT: list[tuple[str, str, dict[str, Any], str, str]] = [
         "/streams",
         {"appends": [{"stream": "A-1", "events": [EVENT]}], "after": "x"},
         "after",
-        "needs a query",
+        "must not be given without failIf",
     ),
     ("POST", "/appends", {"appends": [{"stream": "A-1"}]}, "appends[0].events", "at least one event"),
-    ("POST", "/appends", {"appends": [{"stream": "A-1", **UNFOUNDED}]}, "appends[0].after", "needs a query"),
+    (
+        "POST",
+        "/appends",
+        {"appends": [{"stream": "A-1", **UNFOUNDED}]},
+        "appends[0].after",
+        "must not be given without failIf",
+    ),
     ("POST", "/groups/g", {"act": "begin"}, "like", "is required to begin"),
     ("POST", "/groups/g", {"act": "reset"}, "to", "is required to reset"),
 ]

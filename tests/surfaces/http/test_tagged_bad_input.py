@@ -114,7 +114,7 @@ def test_a_malformed_query_is_refused_by_its_field_in_a_read_and_in_a_condition(
 
 def test_what_asks_by_type_alone_is_told_what_the_store_lacks(api: Api) -> None:
     answer = api.call("POST", "/dcb/query", {"query": {"items": [{"types": ["A"]}]}})
-    assert answer.json["rule"] == "an item must name a tag, unless the store was opened for its types"
+    assert answer.json["rule"] == "each item must name a tag, unless the store was opened with its types"
 
 
 def position(**seen: Reached) -> str:
@@ -237,7 +237,7 @@ def test_without_a_stream_of_everything_a_listing_of_pages_names_a_tag() -> None
     for path in ("/events", "/events/count"):
         answer = api.call("GET", path)
         assert (answer.status, answer.json["field"]) == (400, "tag")
-        assert "the feed has all events" in answer.json["rule"]
+        assert "or read the feed" in answer.json["rule"]
 
 
 def test_an_idempotency_key_is_visible_text_and_goes_with_no_ids(api: Api) -> None:

@@ -90,7 +90,7 @@ def test_everything_is_listed_and_counted_where_it_has_a_stream(
 def test_without_such_a_stream_everything_is_refused_with_where_to_find_it() -> None:
     listings = TaggedListings(store=memory_tagged_events())
     for ask in (listings.all_events, listings.count):
-        with pytest.raises(InvalidInput, match="the feed has all events"):
+        with pytest.raises(InvalidInput, match="or read the feed"):
             ask()
 
 

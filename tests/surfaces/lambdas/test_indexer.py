@@ -322,7 +322,7 @@ def test_what_the_indexer_raises_is_on_record_and_raised(feeds: Feeds, start: Ca
     with pytest.raises(InvalidInput, match="StreamViewType"):
         handler(without_an_image(feeds))
     (failure,) = on_record(feeds).values()
-    assert failure.cause == "InvalidInput: StreamViewType: must be one that carries new images"
+    assert failure.cause == "InvalidInput: StreamViewType: must be NEW_IMAGE or NEW_AND_OLD_IMAGES"
     assert failure.since == failure.last
 
 

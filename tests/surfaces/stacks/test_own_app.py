@@ -619,8 +619,8 @@ def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: P
 @pytest.mark.parametrize(
     ("said", "rule"),
     [
-        ({"categories": []}, "Publish.categories must name at least one, or be left out for all"),
-        ({"types": ()}, "Publish.types must name at least one, or be left out for all"),
+        ({"categories": []}, "Publish.categories must not be empty; leave it out to select all"),
+        ({"types": ()}, "Publish.types must not be empty; leave it out to select all"),
         ({"mapping": "orders:shown"}, "Publish.entry is the folder of a mapping or a codec"),
         ({"entry": "."}, "Publish.entry is the folder of a mapping or a codec"),
         ({"entry": ".", "mapping": "nowhere:shown"}, "Publish.mapping must be module:name of a file in"),

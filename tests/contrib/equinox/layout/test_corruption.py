@@ -99,7 +99,7 @@ def test_a_calf_without_events_ends_an_append_instead_of_a_loop(tables: MemoryTa
         driver=memory_tips(tables).driver, table=TABLE, layout=Tips(calving=Fixed(max_events=2, mode=mode))
     )
 
-    with pytest.raises(CorruptData, match="holds no events"):
+    with pytest.raises(CorruptData, match="contains no events"):
         calving.append(STREAM, [Event(type="E")])
 
 

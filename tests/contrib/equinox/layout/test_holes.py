@@ -448,7 +448,7 @@ def test_what_its_archive_lacks_is_told(
 def test_what_equinox_pruned_unarchived_cannot_be_archived_and_says_so(tables: MemoryTables) -> None:
     store(tables, *TRIMMED["calves deleted"][1])
 
-    with pytest.raises(InvalidInput, match="events 0 to 3 were pruned unarchived"):
+    with pytest.raises(InvalidInput, match="events 0 to 3 were pruned, but never archived"):
         archived(over(tables)).copy_to_archive(STREAM, 8)
 
 

@@ -218,7 +218,9 @@ def test_a_key_that_another_call_uses_for_other_contents_meanwhile_is_refused(st
             unfold(streams, b"1", key=key)
 
         store = replace(streams, driver=replace(streams.driver, execute=before_the_write(streams, meanwhile)))
-        with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+        with pytest.raises(
+            InvalidInput, match="idempotency_key: was already used for an append with other contents"
+        ):
             store.append(STREAM, [PAID], expected=expected, idempotency_key=key)
         assert types(streams) == before
 
@@ -241,7 +243,9 @@ def test_a_key_that_another_call_uses_for_unfolds_while_its_bound_is_lowered_is_
         return streams.driver.execute(op)
 
     store = replace(streams, driver=replace(streams.driver, execute=execute))
-    with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+    with pytest.raises(
+        InvalidInput, match="idempotency_key: was already used for an append with other contents"
+    ):
         store.append(STREAM, [PAID], expected=found, idempotency_key="k")
     assert [type(op) for op in sent] == [Put, Put], (
         "a record that is there, and its bound; the event is not sent"
@@ -308,7 +312,9 @@ def test_other_contents_under_a_key_are_refused_in_every_order(streams: Streams)
         if one == other:
             assert streams.append(STREAM, **other, idempotency_key=key).replayed  # type: ignore[arg-type]
         else:
-            with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+            with pytest.raises(
+                InvalidInput, match="idempotency_key: was already used for an append with other"
+            ):
                 streams.append(STREAM, **other, idempotency_key=key)  # type: ignore[arg-type]
         assert streams.load(STREAM) == before
 

@@ -107,7 +107,9 @@ def test_in_two_steps_a_crash_blocks_equinox_for_ever_which_is_why_there_is_a_mo
 def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: MemoryTables) -> None:
     streams = filled(tables, 1)
     before = list(tables.items("tips"))
-    with pytest.raises(InvalidInput, match="leave_open: must be true: other applications use this table"):
+    with pytest.raises(
+        InvalidInput, match="leave_open: must be True, because other applications of this table"
+    ):
         streams.delete(STREAM)
     assert list(tables.items("tips")) == before
     assert streams.delete(STREAM, leave_open=True) is not None

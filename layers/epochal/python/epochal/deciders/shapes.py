@@ -122,9 +122,7 @@ def fixed_of(shapes: Sequence[Shape]) -> Shape:
         return converted
 
     return Shape(
-        _one(
-            _is_exactly(tuple), f"must be a {len(shapes)}-tuple", convert(lambda shape: shape.write, list)
-        ),
+        _one(_is_exactly(tuple), f"must be a {len(shapes)}-tuple", convert(lambda shape: shape.write, list)),
         _one(_is(list), rule, convert(lambda shape: shape.read, tuple)),
     )
 

@@ -86,9 +86,7 @@ def marked(meta: Body, mark: Mark) -> Body:
         return json.dumps(members)
     own = _object(meta)
     if own is None and mark.version:
-        rule = (
-            "cannot be stored, because this codec writes snapshots whose metadata are no JSON object"
-        )
+        rule = "cannot be stored, because this codec writes snapshots whose metadata are no JSON object"
         raise InvalidInput("version", rule)
     return meta if own is None else json.dumps({**own, **members})
 

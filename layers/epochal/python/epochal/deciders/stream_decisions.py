@@ -71,9 +71,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 T = TypeVar("T")
 
-NEEDS_EVENTS: Final = (
-    "needs a strategy that stores events: replaced unfolds do not show an earlier decision"
-)
+NEEDS_EVENTS: Final = "needs a strategy that stores events: replaced unfolds do not show an earlier decision"
 """Rule of the access strategy of decisions under an idempotency key."""
 
 

@@ -133,7 +133,7 @@ class Indexer(IndexWriter):
         recorded = self.driver.run(register(self.index_table, counts, self.ids()))
         for source in self.sources:
             if recorded[source.name] != source.partitions:
-                rule = f"must be {recorded[source.name]}, as recorded in the index; rebuild it to change that"
+                rule = f"must be {recorded[source.name]}, as recorded in the index; rebuild the index to change it"
                 raise InvalidInput(source.setting, rule)
 
     def index(self, records: Iterable[Record], seconds: float = math.inf) -> Report:

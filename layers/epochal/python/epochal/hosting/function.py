@@ -64,7 +64,7 @@ def lambda_handler(
         reaction = next(
             (reaction for reaction in reactions if reaction.name == settings.reaction), reactions[0]
         )
-    must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
+    must_be(Reaction, reaction, "reaction", "a function decorated with @reaction(name=…)")
     assert isinstance(reaction, Reaction)  # noqa: S101  as was asked
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"

@@ -207,7 +207,7 @@ def condition_of(
         InvalidInput: `after` is sent without `failIf`, or the store has no tags.
     """
     if "after" in members and "failIf" not in members:
-        raise InvalidInput("after", "needs a query to go with")
+        raise InvalidInput("after", "must not be given without failIf")
     if "failIf" not in members:
         return {}
     from epochal.http import tagged_requests, tagged_views  # noqa: PLC0415  most appends have none

@@ -73,7 +73,7 @@ def read_bulk_append(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     """
     members = EACH_APPEND.read(node)
     if "after" in members and "failIf" not in members:
-        raise InvalidInput(node.below("after"), "needs a query to go with")
+        raise InvalidInput(node.below("after"), "must not be given without failIf")
     return stream_append(node, members), members
 
 

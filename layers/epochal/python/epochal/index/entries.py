@@ -51,7 +51,7 @@ MAX_ITEMS_BYTES: Final = 1024 * 1024
 ends with an entry, so each must have room in an answer."""
 
 ITEM_OVERHEAD: Final = 80
-"""Bytes estimated for an item of the feed tagged_events_ofs the names of its stream and type, as JSON inside JSON."""
+"""Bytes estimated for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
 
 DENSE_FROM: Final = 8 * 1024
 """Bytes of a body from which brotli's quality 8 saves 2 to 10 % in the time that 5 takes; small ones grow by a byte."""

@@ -334,7 +334,7 @@ class StreamLayout(Protocol[H, C]):
                 events that were pruned a moment ago may be there.
 
         Raises:
-            CorruptData: an event is in no item, and was not pruned.
+            CorruptData: an event is in no item, but was not pruned.
         """
 
 

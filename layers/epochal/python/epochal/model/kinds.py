@@ -94,6 +94,8 @@ def must_be_text(value: object, longest: int, field: str) -> None:
     try:
         size = len(str(value).encode())
     except UnicodeEncodeError as error:
-        raise InvalidInput(field, "must be text that UTF-8 can hold, without lone surrogates") from error
+        raise InvalidInput(
+            field, "must be text without lone surrogates, which UTF-8 cannot encode"
+        ) from error
     if not 0 < size <= longest:
         raise InvalidInput(field, f"must be 1 to {longest:,} bytes, got {size:,}")

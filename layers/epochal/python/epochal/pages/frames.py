@@ -132,7 +132,7 @@ def read_frame(data: bytes) -> Frame:
     count, offset = number_at(data, _STAMPED)
     stamp = data[1:_STAMPED]
     if stamp >= _NO_TIME:
-        raise CorruptData("a stamp is malformed, or its time is out of range")
+        raise CorruptData("the time of a stamp is out of range")
     if not 0 < count <= MAX_EVENTS:
         raise CorruptData(f"a frame has {count} events, not 1 to {MAX_EVENTS:,}")
     encoding = data[0]

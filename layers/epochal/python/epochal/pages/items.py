@@ -321,7 +321,7 @@ def _check_stamps(page: Page, revision: int) -> None:
     times = [frame[0][:TIME_BYTES] for frame in page.frames]
     if page.stamp is not None:
         if len(page.stamp) != STAMP_BYTES:
-            raise CorruptData("w is no stamp")
+            raise CorruptData(f"w has {len(page.stamp)} bytes, not {STAMP_BYTES}")
         times.append(page.stamp[:TIME_BYTES])
     if not times:
         raise CorruptData("f has no frames, and w is missing")

@@ -214,7 +214,7 @@ def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent:
         consistent: False allows an eventually consistent read. If that lacks the events, a consistent one follows.
 
     Raises:
-        CorruptData: an event is in no page, and was not pruned.
+        CorruptData: an event is in no page, but was not pruned.
     """
     if cursor.at_end:
         return ReadPart(spans=(), cursor=cursor)

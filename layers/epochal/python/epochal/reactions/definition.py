@@ -186,8 +186,8 @@ def code_name(code: Callable[..., object]) -> str:
 
 def duplicate_name_error(name: str, one: str, other: str) -> InvalidInput:
     """Build the error that two reactions have one name, naming the code of both."""
-    rule = f"must be of one reaction: {one} and {other} would go on from one checkpoint, and each miss events"
-    return InvalidInput("name", f"{rule}. {name!r} is the name of both: give one of them another")
+    rule = f"must be unique, but {one} and {other} share it, so they would share a checkpoint and each miss events"
+    return InvalidInput("name", f"{rule}. Rename one of the two reactions called {name!r}")
 
 
 OnFailure = Literal["park", "block"]

@@ -214,7 +214,7 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
         if each.table in own:
             raise InvalidInput(f"also[{place}]", f"must not name a table of the store itself: {each.table}")
         if any(_one_item(each, other) for other in earlier):
-            raise InvalidInput(f"also[{place}]", "names an item that an earlier one names, too")
+            raise InvalidInput(f"also[{place}]", "must not name an item that an earlier write names")
         size = _size(each)
         if size > ITEM_BYTES:
             raise TooLarge(f"also[{place}]", size, ITEM_BYTES)
@@ -301,7 +301,7 @@ def _check_number(value: Decimal, name: str) -> None:
     digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
     if digits > DIGITS or (value and not LEAST_EXPONENT <= value.adjusted() <= MOST_EXPONENT):
         raise InvalidInput(
-            name, f"must have at most {DIGITS} digits, from 1E{LEAST_EXPONENT} to 1E{MOST_EXPONENT}"
+            name, f"must have at most {DIGITS} digits, and a size of 1E{LEAST_EXPONENT} to 1E{MOST_EXPONENT}"
         )
 
 

@@ -1,6 +1,6 @@
 """The driver, which performs the operations of a layout's steps, with retries during throttling and outages.
 
-A failed request is retried with full jitter until the time limit of the call has passed. After a lost response, the first try may
+A failed request is retried with full jitter until the call's time limit. After a lost response, the first try may
 have been applied and be the reason why the retry is refused. Then the reply is marked (`Refusal.ambiguous`), and the
 layout finds out. If no further request is possible, for example because credentials have expired, the error says that a
 write may have been applied. The driver knows nothing of what is stored.

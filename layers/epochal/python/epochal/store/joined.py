@@ -128,7 +128,7 @@ class Writes:
         """
         if not isinstance(streams.layout, JoinedWriters):
             raise InvalidInput(
-                "streams", f"has the layout {streams.layout.name}, which cannot join appends"
+                "streams", f"must have a layout that can join appends, not {streams.layout.name}"
             )
         self._streams = streams
         self._layout: JoinedWriters = streams.layout

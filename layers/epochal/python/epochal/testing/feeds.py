@@ -290,7 +290,7 @@ class MemoryStore:
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         """Build what runs a reaction, and remember its code."""
-        must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
+        must_be(Reaction, reaction, "reaction", "a function decorated with @reaction(name=…)")
         self._note(reaction.name, {reaction.handler_name}, group=reaction.name)
         return Reactor(member=Member(reaction=reaction, reader=self.feed), on_failed=_log)
 

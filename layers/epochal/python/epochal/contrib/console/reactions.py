@@ -141,7 +141,9 @@ def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
     if index is None:
         raise InvalidInput("stream", f"{asked.stream!r} is not parked by {asked.group!r}")
     if index != asked.index:
-        raise InvalidInput("index", f"the stream waits at {index} by now, not at {asked.index}: look again")
+        raise InvalidInput(
+            "index", f"the stream now waits at {index}, not at {asked.index}: list parked streams again"
+        )
     causes = member.causes(asked.partition, GroupState(parked={asked.stream: index}))
     return ParkedStream(
         partition=asked.partition, stream=asked.stream, index=index, cause=causes.get(asked.stream)

@@ -115,7 +115,7 @@ def _in_span(span: StoredSpan, id_to_find: bytes) -> MarkedAppend | None:
         if stored[:WHOSE] == id_to_find[:WHOSE]:
             both_decided = decided_events(stored) is not None is not decided_events(id_to_find)
             if stored != id_to_find and not both_decided:
-                raise InvalidInput("idempotency_key", "was used before for other contents")
+                raise InvalidInput("idempotency_key", "was already used for an append with other contents")
             return MarkedAppend(first=index, append_id=stored)
     return None
 

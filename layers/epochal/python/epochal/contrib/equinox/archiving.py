@@ -45,7 +45,7 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
     while True:
         target = yield from load_tip(into, stream)
         if target is not None and target.deleted:
-            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
+            raise InvalidInput("archive", f"has deleted {stream}, and takes no more of its events")
         reached = 0 if target is None else target.version
         cursor = yield from begin(table, stream, reached)
         if cursor is None or reached >= min(before, cursor.head.version):
@@ -57,7 +57,9 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
         if not spans:
             if version_of((yield from load_tip(into, stream))) > reached:
                 continue  # another has copied and pruned them meanwhile
-            raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
+            raise InvalidInput(
+                "before", f"events {reached} to {cursor.at - 1} were pruned, but never archived"
+            )
         base: TipOrToken = target
         for span in spans:
             base = yield from _copy(into, stream, span.before(before), base, next(etags))

@@ -93,7 +93,7 @@ def advance(
         consistent: whether the first query is strongly consistent; otherwise some calves may be missing from it.
 
     Raises:
-        CorruptData: an event is in no item, and was not pruned.
+        CorruptData: an event is in no item, but was not pruned.
     """
     for look in range(LOOKS):
         part = yield from _advance(table, cursor, limit, consistent=consistent or look > 0)
@@ -105,7 +105,7 @@ def advance(
         part = yield from _pruned_by_others(table, cursor)
     if part is not None:
         return part
-    raise CorruptData(f"{cursor.head.stream}: event {cursor.wanted} is in no item, and was not pruned")
+    raise CorruptData(f"{cursor.head.stream}: event {cursor.wanted} is in no item, but was not pruned")
 
 
 def _advance(table: str, cursor: TipCursor, limit: int | None, *, consistent: bool) -> Steps[TipPart | None]:

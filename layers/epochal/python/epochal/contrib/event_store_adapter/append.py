@@ -172,7 +172,7 @@ def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateAp
         InvalidInput: the key was used for other contents.
     """
     if bytes(record["contents"]["B"]) != key.contents:
-        raise InvalidInput("idempotency_key", "was used before for other contents")
+        raise InvalidInput("idempotency_key", "was already used for an append with other contents")
     lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
     replayed = bytes(record["append_id"]["B"]) != append_id
     return AggregateAppended(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)

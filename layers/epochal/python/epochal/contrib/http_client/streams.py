@@ -582,7 +582,7 @@ def condition_members(fail_if: Query | None, after: Position | None) -> dict[str
     """
     if fail_if is None:
         if after is not None:
-            raise InvalidInput("after", "needs a query to go with")
+            raise InvalidInput("after", "must not be given without `fail_if`")
         return {}
     reached = {} if after is None else {"after": write_position(after)}
     return {"failIf": query_member(fail_if), **reached}

@@ -191,7 +191,7 @@ class Publish(Reaction):
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
         for field, names in (("categories", categories), ("types", types)):
             if names is not None and not names:
-                raise BadSetting(f"Publish.{field}", "must name at least one, or be left out for all")
+                raise BadSetting(f"Publish.{field}", "must not be empty; leave it out to select all")
         own = _own(entry, mapping, codec)
         there = Webhook(to) if isinstance(to, str) else to
         kind, place, permissions = _reached(there, store)

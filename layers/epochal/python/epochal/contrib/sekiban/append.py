@@ -199,10 +199,10 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
     for event in batch.events if events else ():
         stored = events.get(event.id or "")
         if stored is None:
-            raise IdTaken("events", f"some of the ids exist and {event.id} does not")
+            raise IdTaken("events", f"some ids are stored already, but {event.id} is not")
         same = recorded(event, stored.place, event.timestamp or stored.timestamp)
         if not repeats(event, content_of(same.data), stored) or same.executed_user != stored.executed_user:
-            raise IdTaken("events", f"the id {event.id} exists with other contents")
+            raise IdTaken("events", f"an event with the id {event.id} exists, but with other contents")
     stored_events = tuple(events[event.id or ""] for event in batch.events if events)
     yield from _carried_out(site, batch, stored_events)
     return stored_events

@@ -202,7 +202,7 @@ def whole(
             return read
     for end in given:
         if not (yield from _was_reached(site, tag, end)):
-            rule = f"does not fit what is stored of {tag!r}: it is of another store, or altered"
+            rule = f"does not match the events of {tag!r}: it is of another store, or altered"
             raise InvalidInput(field, rule)
     raise CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
 

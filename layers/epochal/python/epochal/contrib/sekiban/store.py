@@ -151,7 +151,9 @@ class DcbEvents(TaggedStore):
             InvalidInput: `also` has writes to other tables, which cannot go with an append to Sekiban's tables.
         """
         if also:
-            raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")
+            raise InvalidInput(
+                "also", "cannot be appended in one transaction with events in Sekiban's tables"
+            )
         now = from_unix_nanoseconds(self.now())
         stamps = (
             Stamp(make_place(now, int.from_bytes(self.fresh(5), "big")), event.timestamp or format_ticks(now))
