@@ -56,7 +56,7 @@ def append(
     """Append a batch to one stream, retrying on newer pages that meet `expected`; return the outcome.
 
     Args:
-        start: what is known of the last page; if unread, it is taken from `expected`, or the page is read.
+        start: the last page or its token, if the caller has it; otherwise it comes from `expected`, or is read.
 
     Raises:
         TooLarge: the events do not fit an item.

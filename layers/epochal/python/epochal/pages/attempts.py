@@ -38,7 +38,7 @@ class Blocked:
     Attributes:
         page: the page that blocked the write; None if there was none.
         planned: the write, if it was sent.
-        lost: whether an answer to it was lost, so that it may have been applied, and may stand in its own way.
+        lost: whether a response was lost, so that the write may have been applied, and may have blocked its own retry.
     """
 
     page: Page | None

@@ -98,11 +98,11 @@ class Commit:
 
     Attributes:
         table: name of the table of streams.
-        known: last pages of some of the streams, as far as the caller knows them; the others are read.
+        known: last pages that the caller has already, by stream; those of the other streams are read.
         writes: streams that get events or unfolds.
-        fences: streams that are not written, and must still have the last page that is known.
+        fences: streams that are not written, but whose last page must still be the known one.
         keyed: whether a key tells if the commit was applied earlier; otherwise the pages do.
-        lasting: streams that are never pruned, so that any of their pages tells whether it has had a stamp.
+        lasting: streams that are never pruned: any page of theirs shows whether a write was applied.
         one_stamp: whether all pages get the same stamp, above the last one of each.
         also: writes of the program to its own tables, in the same transaction.
     """
@@ -127,7 +127,7 @@ class CommitPart(Protocol[R_co]):
         """Make the writes of the records that go with the pages."""
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | R_co | None]:
-        """Return the outcome that ends the commit, given the pages that have come back; None to go on from these.
+        """Return the outcome that ends the commit, given the changed pages; None to retry on them.
 
         It is called before the first write, too.
         """
@@ -222,7 +222,7 @@ def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]
     """Plan a check that a stream still has its known last page; return it, or the page that blocks it.
 
     Returns:
-        The check; or the last page, if the stream is deleted, or what is known of it proves nothing.
+        The check; or the last page, if the stream is deleted, or its token may be forged.
     """
     if isinstance(known, Page) and known.deleted:
         return Blocked(page=known)
@@ -241,7 +241,7 @@ def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
     """Compare streams with their known last pages in one read; return the last pages that have changed.
 
     Returns:
-        The last pages of the streams that have other ones than the known; empty if none has.
+        The last pages of the streams whose last page is no longer the known one; empty if there are none.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream, known in reads.items():
@@ -343,7 +343,7 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
     They are all streams whose last page was extended.
 
     Raises:
-        TooLarge: no page can be left for a new one, or an item of the program's own would be too large.
+        TooLarge: no stream can begin a new page instead, or an item of the program's own would be too large.
     """
     for place, over in enumerate(reply.over[len(plan.all) - len(plan.also) :]):
         if over:
@@ -384,9 +384,9 @@ def _split_refusal(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Ite
 def _was_applied(commit: Commit, plan: Plan, refusal: Refusal) -> Steps[Verdict]:
     """Decide from the pages of a refused commit whether an earlier try of it was applied.
 
-    Under a key it is the key's record that tells. A refusal may leave out pages that another transaction was at, and
-    what a fence met tells nothing. So where the pages that came back do not tell, the others are read: one of them is
-    enough, if it is of a stream that is never pruned.
+    Under a key, the key's record decides. A refusal may leave out pages that another transaction was writing, and a
+    fence proves nothing. So if the returned pages do not decide, the others are read; one of them is enough if its
+    stream is never pruned.
     """
     if commit.keyed:
         return NotApplied()

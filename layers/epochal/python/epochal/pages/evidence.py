@@ -41,12 +41,12 @@ that our write required.
     events from the first index on are pruned                    Unknowable
     none of these                                                NotApplied
 
-Where a record is written in the commit of an append, the record tells, and no page is judged: it is there if and only
-if the append was made. That is so for keys of several streams (`several_key`), for unfolds alone under a key
-(`keyed_appends`), and for tagged events with ids (`tags/ids`).
+If a commit writes a record with the append, the record decides, and no page is judged: the record exists if and only if
+the append was made. This applies to keys of several streams (`several_key`), to unfolds alone under a key
+(`keyed_appends`), and to tagged events with ids (`tags/ids`).
 
-Contents of pages are never compared, since two writers may append equal events. That an append was not found does not
-show that it is absent: only a page does that still has the events at every index where the append may be.
+Contents of pages are never compared, since two writers may append equal events. Not finding an append does not prove
+that it is absent. Only a page that still has the events at every index where the append may be can prove that.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def judge_in_turn(sought: Sought, pages: Iterable[Page]) -> Verdict | LookFurthe
 
 
 def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
-    """Combine the verdicts on writes of which either all were applied or none: one that knows is enough."""
+    """Combine the verdicts on writes that were applied all or none: one definite verdict is enough."""
     for kind in (Applied, NotApplied):
         for verdict in verdicts:
             if isinstance(verdict, kind):
@@ -268,7 +268,8 @@ def proves_own(page: Page, write: OwnWrite) -> bool:
     """Whether a page proves that our write was applied.
 
     Requires `lacks_own` to be False: then each frame of ours that is not pruned is there, with our stamp. One under an
-    idempotency key does not tell by itself: another process may have written it, at the same moment and place.
+    idempotency key proves nothing by itself: another process may have written the same frame, at the same time and
+    index.
     """
     if not write.frames:
         return page.stamp == write.stamp
@@ -298,7 +299,7 @@ class KeyedAppend:
     """An append under an idempotency key, by any process.
 
     Attributes:
-        rest: what follows the time in its stamps: the key, and a digest of the contents or the mark of a decision.
+        rest: bytes after the time in its stamps: the key, and a digest of the contents or the mark of a decision.
         count: number of its events; None if it depends on the decision.
         first: lowest index at which it may be. What is below belongs to an earlier, expired use of the key.
         later: whether it may be on a later page than the one with `first`.
@@ -315,7 +316,7 @@ class KeyedAppend:
 
     @classmethod
     def of(cls, batch: Packed, first: int, *, later: bool) -> KeyedAppend:
-        """Return what a batch under a key is looked for by; the moment that its key tells replaces `first`."""
+        """Return the search for a batch under a key; if the key contains a time, that replaces `first`."""
         count = None if is_decision(batch) else batch.count
         first, later = (0, True) if batch.above else (first, later)
         return cls(rest=batch.rest, count=count, first=first, later=later, above=batch.above)

@@ -25,8 +25,8 @@ ROOM: Final = 8 * 1024
 """Bytes kept free below the item limit, for counters and for the error of the sizes in a token."""
 
 KEPT_MONTHS: Final = 3
-"""Months for which the storage of a left page is counted. Counting it for ever would outweigh any write; but pages can
-be pruned, and later costs weigh less."""
+"""Months of storage that count for a page that another has followed. Counting it for ever would outweigh any write; but
+pages can be pruned, and later costs weigh less."""
 
 _UNITS_PER_BYTE: Final = KEPT_MONTHS * 0.38 / 1024
 """Write units that storing a byte costs. A KB costs as much in a month as 0.38 write units, on demand and in every

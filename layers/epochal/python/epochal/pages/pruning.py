@@ -136,7 +136,7 @@ def _ending(table: str, head: Page, wanted: Page) -> Put | Update:
 
 
 def _follows(found: Page, wanted: Page) -> bool:
-    """Whether a page that others have written since lacks at least what the wanted one lacks."""
+    """Whether a page that another process wrote has lost at least what `wanted` loses."""
     return found.low_water >= wanted.low_water and found.deleted >= wanted.deleted and not found.unfolds
 
 
@@ -182,7 +182,7 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
 def _bared(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
     """Remove the unfolds of the first page if they are out of date; return 1 if it did, else 0.
 
-    The page was pruned when it was the last one, and is not met again.
+    The page was pruned while it was the last one, and later prunes do not visit it again.
     """
     if not first.unfolds or 0 in (head.index, head.unfolds_at):
         return 0

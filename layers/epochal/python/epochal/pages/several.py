@@ -65,8 +65,8 @@ def append_all_on(
 ) -> Steps[Outcome]:
     """Append like `append_all`, if the known last pages of these streams and of those read are unchanged.
 
-    Where nothing is appended, that is all that is asked. Under a key the outcome may be that of an earlier call, which
-    includes the streams that were only read; one append alone that is keyed is as `layout.once` wants it.
+    If there are no appends, only this is checked. Under a key the outcome may be that of an earlier call; it includes
+    the streams that were only read. A single keyed batch is appended as `layout.once` requires.
     """
     if not appends:
         moved = yield from moved_heads(table, dict(reads))

@@ -50,7 +50,7 @@ class SeveralKey:
         record: the key's record.
         append_id: append id; that of a decision does not identify its contents.
         counts: number of events of each stream; None for a decision.
-        bound: contents of a record that was there, and only bounds tries; None if there was none.
+        bound: contents of an existing record that only limits the search for the append; None if there is none.
     """
 
     streams: tuple[str, ...]

@@ -84,7 +84,7 @@ def token_of(known: Page | Token) -> Token:
 
 
 def is_own(table: str, stream: str, known: Page | Token) -> bool:
-    """Whether this process made what is known from the stream's pages; other tokens may be false."""
+    """Whether this process computed the page or token from the stream's pages; other tokens may be forged."""
     return isinstance(known, Page) or known.of == origin(table, stream)
 
 
@@ -189,7 +189,7 @@ def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes
 def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
     """Plan the write that adds a batch to the known page; None if it is full or has no room.
 
-    A page without events takes anything: were it left, the next one would be begun at the same place.
+    A page without events accepts any batch, because a next page would begin at the same index.
     """
     return _cheaper(batch, lambda each: _extend(table, each, known))
 
@@ -252,7 +252,7 @@ def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> P
 def token_left_by(page: Page, version: int, stamp: bytes) -> Token:
     """Return the token of the page as an append left it, even if others have written to it since.
 
-    Whether the page was full then, nobody knows any more; an append on the token is in conflict in either case.
+    It is unknown whether the page was full then; an append on the token conflicts in either case.
     """
     state = PageState(index=page.index, full=False, time=time_of(stamp))
     return Token(version=version, etag=state.etag())

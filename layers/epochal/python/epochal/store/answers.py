@@ -41,7 +41,7 @@ REFUSALS: Final[ContextVar[tuple[Refusals, ...]]] = ContextVar("refusals", defau
 
 
 def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
-    """Return how often appends were refused up to an expected version, and the version without that."""
+    """Return the number of refusals that an expected version carries, and the version without it."""
     if not isinstance(expected, Token) or not expected.refused:
         return 0, expected
     return expected.refused, replace(expected, refused=0)

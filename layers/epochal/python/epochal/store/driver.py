@@ -155,8 +155,8 @@ UNREACHED: Final = 6
 opening. Without this limit a wrong address would be retried silently for the whole time allowed."""
 
 PERSISTENT: Final = Patience(seconds=math.inf, longest=30.0, retries=10)
-"""The patience of the original tagged-event store: 10 retries, up to 30 seconds apart. For programs that no HTTP
-request waits for."""
+"""The patience of the original tagged-event store: 10 retries, up to 30 seconds apart. For programs that do not
+serve HTTP requests."""
 
 
 class Meter:

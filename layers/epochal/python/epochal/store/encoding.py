@@ -137,8 +137,8 @@ class BodyCodec:
 
         Args:
             fetch: False leaves bodies in the bucket as claims.
-            together: what the bodies are of, if all of them may inflate to `MAX_DECODED` bytes together; empty if
-                `limit` is of each.
+            together: name of the bodies for errors, if `MAX_DECODED` limits their total size; empty if `limit` applies
+                to each body.
 
         Raises:
             CorruptData: a body cannot be decoded, or is larger than `limit`.
@@ -426,7 +426,7 @@ def check_key(key: str) -> None:
 
 
 def whose(stream: str, key: str) -> bytes:
-    """Return the first 8 bytes of an append's id, which an idempotency key gives it in one stream."""
+    """Return the first 8 bytes of the append id that an idempotency key determines in one stream."""
     return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
 
 

@@ -244,7 +244,7 @@ def listings_of(store: TaggedStore) -> Listings:
 
 
 def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
-    """Yield events or entries until `least` have come and the next one has another place."""
+    """Yield at least `least` events or entries, and all that have the place of the last one."""
     last = ""
     for place, event in enumerate(found):
         if place >= least and event.place != last:

@@ -136,7 +136,7 @@ class Ticket:
         return self.passed is None
 
 
-# A signal's handler, or what the garbage collector calls, may append while its own thread has the lock.
+# A signal handler or a finalizer may append while its own thread holds the lock.
 _LOCK = threading.RLock()
 _QUEUES: Final[dict[tuple[Any, ...], CallerQueue]] = {}
 _PLACE: Final[ContextVar[QueuePlace | None]] = ContextVar("place", default=None)
@@ -219,7 +219,7 @@ class QueuePlace:
 
     @property
     def fresh_notes(self) -> Mapping[Key, Any]:
-        """Notes by key, of those keys on which the last caller on this same key left one."""
+        """Notes that the last caller in the queue of a key left on that same key, by key."""
         return self._fresh
 
     @property

@@ -193,7 +193,8 @@ class StreamPage:
 class Selection:
     """Selects events of a stream by their types and by the time that each event carries.
 
-    An append may give events any time, so no place in the stream follows from a time, and all events between are read.
+    An append may give its events any timestamps, so a timestamp does not determine a place in the stream, and every
+    event is read.
 
     Attributes:
         types: types of the selected events; None for all types.
@@ -262,7 +263,7 @@ class Pruned:
 Found = Recorded | Unreadable | UnopenedEvent
 
 _CHUNK = 16
-"""Number of events whose bodies are decoded at once: enough to fetch them in parallel, and few enough where each has
+"""Number of events whose bodies are decoded at once: enough to fetch bodies in parallel, but few enough if each has
 megabytes."""
 
 _FIELDS = 200
@@ -319,7 +320,7 @@ class Reader:
         """Yield the events from `start` on, including unreadable ones, and omitting pruned ones.
 
         Args:
-            limit: about so many are wanted; more may come.
+            limit: approximate number of events wanted; more may be returned.
         """
         walk = self._begin(stream, start, limit, direction)
         return iter(()) if walk is None else walk.events()
@@ -332,7 +333,7 @@ class Reader:
         No request is made for the events that the head itself carries.
 
         Args:
-            limit: about so many are wanted; more may come.
+            limit: approximate number of events wanted; more may be returned.
         """
         cursor = self.layout.stand(head, start, forward=direction == "forward")
         for event in _walk(self, cursor, start, limit).events_and_holes():

@@ -1,10 +1,10 @@
-"""The refusals that a caller's next load of a stream waits for, before it reads.
+"""Remembers a caller's refused appends to a stream, so that its next load waits before it reads.
 
-A program that is refused loads the stream again, decides again, and appends again. Where many programs do so at once,
-they refuse each other for ever, unless those that were refused twice give way (`backing_off`). A caller is a thread, a
-task or a greenlet: whatever has context variables of its own. Its refusals are remembered for as long as the longest
-pause; a caller that comes later has given way already. A load reads all the same: the refusal only says how long the
-load waits.
+A program that is refused loads the stream again, decides again, and appends again. If many programs do this at once,
+they keep refusing each other, unless those that were refused twice pause (`backing_off`). A caller is a thread, a task
+or a greenlet: anything that has its own context variables. Its refusals are remembered for as long as the longest
+pause; a caller that loads later has paused long enough. A load always reads the stream; the refusals only determine
+how long it waits first.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def give_way(driver: Driver, table: str, stream: str) -> int:
 
 
 def forget_refusals(driver: Driver, table: str, stream: str) -> None:
-    """Forget the refusals of a stream: the caller waits by the conflict that it has itself."""
+    """Forget the refusals of a stream, because the conflict that the caller passes determines its wait."""
     _replace((driver.place, table, stream), ())
 
 

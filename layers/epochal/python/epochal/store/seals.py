@@ -52,7 +52,7 @@ _missed: Final[dict[tuple[int, str], Ticks]] = {}
 def seal_token(
     table: str, stream: str, token: Token, now: Ticks, fresh: Callable[[int], bytes] | None
 ) -> Steps[Token]:
-    """Return a token, sealed if of a full page and known by this process to be true; else unchanged.
+    """Return the token with a seal, if this process made it for a full page; otherwise unchanged.
 
     A seal lets the token go outside and come back. Any other token stays as it is.
 
@@ -66,7 +66,7 @@ def seal_token(
 
 
 def verify_token(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
-    """Return the token marked as known to this process if its seal is right; else unchanged."""
+    """Return the token, marked as one of this process if its seal is valid; otherwise unchanged."""
     if not token.seal or not _is_full(token):
         return token
     key = yield from _key(table, now, None)

@@ -95,7 +95,7 @@ class Streams:
     """The store of named streams in one table: appends, reads, prunes and deletes.
 
     Any method may raise `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`, `Refused`,
-    `CorruptData`, and `MissingBody` where a body is gone from the bucket, besides the errors that the method names.
+    `CorruptData`, and `MissingBody` if a body is gone from the bucket, in addition to the errors that the method lists.
 
     Attributes:
         driver: object that sends requests to DynamoDB, counts their capacity (meter) and limits their retries
@@ -859,7 +859,7 @@ def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
     """Return the layout if it can prune; else raise `InvalidInput`.
 
     Args:
-        done: what cannot be done otherwise, for the error message.
+        done: participle that names the operation in the error message, such as `pruned`.
 
     Raises:
         InvalidInput: it cannot.
@@ -876,8 +876,8 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
 def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
     """Check the archive's events, and return its version; raise if it lacks events below `before`.
 
-    The version only grows. Up to it, and `before`, a stream may be pruned. Where one of the tables was restored, the
-    archive may have events of another history: its last event is compared.
+    The archive's version only grows, so a stream may be pruned up to it. If one of the tables was restored, the archive
+    may have events of another history, so its last event is compared with the store's.
 
     Raises:
         InvalidInput: the archive has other events, or lacks some below `before`.

@@ -277,7 +277,7 @@ def take(
     """Read the events of entries while there is room; return them, and the key of the first left out.
 
     Args:
-        trail: of the events; `first` is that of the first one, where it has another.
+        trail: data from which an event's position is computed; `first` replaces it for the first event.
     """
     taken: list[Recorded] = []
     read = 0
