@@ -1,10 +1,10 @@
 """Puts the changes of a batch into the order of their appends.
 
-An append to several tags changes a head for each of them, and the table's stream tells of one head after the other. So
-the events of one append, of which a layout tells the numbers, are put together by these numbers: an event that comes
-through several tags comes through all of them before the next.
+An append to several tags changes one head for each tag, and the table's stream reports the heads one after another.
+Layouts number the events within an append, and this module sorts the events of one append by these numbers: an event
+with several tags comes through all of them before the next event.
 
-Appends without tags tell nothing of this, so a batch without streams of tags is as it came.
+Appends without tags have no such numbers, so a batch without streams of tags keeps its order.
 
 A change joins an earlier one only if no other change of its stream lies between, since streams keep their order.
 """

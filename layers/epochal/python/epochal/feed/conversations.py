@@ -29,7 +29,7 @@ class CausedEvent:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Names by which other events may name it as their cause: its own, and its place."""
+        """Names by which other events may refer to it as their cause: its id, if any, and its place."""
         return name_of(self.event), f"{self.event.stream}@{self.event.index}"
 
 

@@ -23,7 +23,7 @@ forgotten.
 """
 
 Fault = CorruptData | MissingBody | DeniedBody
-"""The error because of which a stored event cannot be read. Its place in the feed stays, and other events are read."""
+"""The error that makes a stored event unreadable. The event keeps its place in the feed; other events are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def accept_all(_: Span) -> bool:
 def check_filter(categories: Collection[str] | None, predicate: Predicate | None) -> None:
     """Check categories and a predicate, raising as `span_filter` does.
 
-    Also for an index that has no partition yet, of which nothing is read.
+    So the error is also raised for an index without partitions, where nothing is read.
     """
     if categories is not None:
         must_be_names(categories, "categories")

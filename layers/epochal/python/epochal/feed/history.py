@@ -22,7 +22,7 @@ from epochal.store.streams import Streams
 class History(Protocol):
     """Reads the events of a layout's streams from its store.
 
-    One whose store knows more about categories than the layout's port also has `categories`.
+    A history also has `categories` if its store knows more about categories than the layout's port does.
     """
 
     @property

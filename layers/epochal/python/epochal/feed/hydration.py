@@ -46,8 +46,8 @@ PAGE_BYTES: Final = 64 * 1024 * 1024
 megabytes of spaces in a few bytes."""
 
 Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
-"""Function that reads the events of a stream lazily, from an index up to and without another. None is left out: events
-that are gone, or cannot be read, are marked as such.
+"""Function that reads the events of a stream lazily, from one index to before another. No event is left out: events
+that are gone or unreadable are marked as such.
 """
 
 HydrateUnopened = Callable[[str, int, int], Iterator[FeedEvent | UnopenedFeedEvent]]

@@ -43,7 +43,7 @@ class Report:
         notified: number of partitions of which reactions were notified.
         notice_error: error that prevented the notification.
         errors: why records failed.
-        failing: by source, the first record that failed, by its sequence number, and why.
+        failing: for each source, the sequence number of the first record that failed, and the cause.
         rested: seconds of the rest after the batch; 0 if its partitions are not crowded.
     """
 
@@ -173,7 +173,8 @@ class Indexer(IndexWriter):
     def _notify(self, records: Iterable[Record], outcome: _Outcome) -> None:
         """Notify reactions; if that fails, have the records delivered again if they added anything.
 
-        Then nothing is new, and the index does not wait for a topic that is unavailable.
+        When they come again they add nothing new, so they are not failed a second time: the index does not wait for a
+        topic that is unavailable.
         """
         try:
             outcome.notified = self.notify()

@@ -118,7 +118,7 @@ class _Head:
 
     @property
     def bound(self) -> Time:
-        """Time of the next item; while that is unknown, a time that it is not after."""
+        """Time of the next item; while that is unknown, an upper bound of it."""
         return self.times[self.taken] if self.times else (self.entry.ticks, _LAST_PLACE)
 
 
@@ -151,7 +151,7 @@ def _next_head(entries: Iterator[PartitionEntry]) -> _Head | None:
 
 
 def _bound(head: _Head | None) -> Time:
-    """Return a time that the next item of a partition is not after; one before all times without an item."""
+    """Return an upper bound of the time of a partition's next item; the earliest time without an item."""
     return (-1, "") if head is None else head.bound
 
 

@@ -15,8 +15,8 @@ a moment, in which what was written before it may come:
 So an effect never comes before its cause where their entries are no more than `within` apart, whatever the clocks of
 their writers say. Between streams without a cause, clocks decide. An entry's time is that of the indexer's clock.
 
-A checkpoint says of each partition from where on it must be read again, and of each stream how far it was released
-beyond that. So where a reader stops within a window nothing is skipped, and nothing comes twice.
+A checkpoint says for each partition where reading must resume, and for each stream how far beyond that it was
+released. So if a reader stops within a window, it neither skips nor repeats an event.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class _Partition:
         walk: position in the index.
         reached: time of its last entry: everything else it contains counts as later.
         left: entries that were read and not taken yet.
-        tail: when the last of these were requested, if there were no more then.
+        tail: time of the last request, if it reached the tail of the partition; else None.
         at_tail: whether all of them were taken.
         items: number of items that the next request asks for.
         entries: entries taken, from the first on that has events held back.
@@ -280,7 +280,7 @@ class _Filled:
         self._large: list[FeedItem] = []
 
     def take(self, held: _Held) -> bool:
-        """Take an item in if the page has room, and return whether it had; the first one always fits.
+        """Add an item if the page has room, and return whether it was added; the first one always fits.
 
         It is opened no further than there is room. One that no page could hold takes no room.
         """
@@ -409,7 +409,7 @@ class OrderedReader:
 
     def _take(self, partition: _Partition, placed: PlacedEntry) -> None:
         """Read the events of an entry, and hold them back at their times."""
-        # No entry is of a time to come, whatever its indexer's clock says: others would be released too soon.
+        # An entry dated in the future counts as written now: otherwise other events would be released too soon.
         partition.reached = max(partition.reached, min(_time_of(placed), from_unix_nanoseconds(self.now())))
         entry = _Entry(after=placed.after, streams=partition.streams)
         spans = []

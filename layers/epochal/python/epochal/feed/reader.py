@@ -208,7 +208,7 @@ class FeedReader:
             direction: `backward` returns what is before `start`, newest first; `next` is then where to continue
                 backward.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
-            wait: seconds to wait for something to come if there is nothing.
+            wait: seconds to wait for new items if there are none.
             options: as in `PageOptions`.
 
         Raises:
@@ -388,8 +388,8 @@ class FeedReader:
     ) -> Iterator[FeedEvent]:
         """Iterate over events `first` to `end - 1` of a stream, read from its store as they are consumed.
 
-        None is left out: those that can no longer be read come as `gone`, those that cannot with their `fault`. Without
-        `fetch`, bodies in the bucket stay claims.
+        No event is left out: an event that no longer exists has `gone` set, and an unreadable one has `fault` set.
+        Without `fetch`, bodies in the bucket stay claims.
 
         Args:
             partition: number of the partition.
@@ -460,7 +460,7 @@ class FeedReader:
             predicate: function that says whether a span is returned; None for all spans.
             removals: whether removals of events are returned, too.
             seconds: time after which a page that is not full ends.
-            wait: seconds to wait for something to come if there is nothing.
+            wait: seconds to wait for new spans if there are none.
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")

@@ -227,7 +227,7 @@ class SpanReader:
         self._take(self._request() if self._coming is None else self._coming.result())
 
     def _wait(self, patience: float) -> bool:
-        """Wait at the tail, sharing looks with other readers there; return whether nothing has come."""
+        """Wait at the tail, sharing polls with other readers there; return whether nothing has come."""
         self._take(
             wait_for_more(
                 self.driver,

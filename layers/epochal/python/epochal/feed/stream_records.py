@@ -38,7 +38,7 @@ class Record:
 
 
 _UNITS_PER_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
-"""Units of a change's time. One without a unit is from when there were milliseconds alone."""
+"""Units of a change's time. A record without a unit is from the time when milliseconds were the only unit."""
 
 
 def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:

@@ -1,12 +1,12 @@
-"""Lets readers of one process that wait at the same place of a partition share their looks at it.
+"""Lets readers of one process that wait at the same place of a partition share their polls.
 
-    nobody waits there              the reader leads: it pauses, looks, and tells those who wait what it has found
-    somebody does                   it waits to be told, until its own time is over
+    nobody waits there              the reader leads: it pauses, polls, and passes new entries to those that wait
+    somebody does                   it waits for new entries from the leader, until its own time is over
     the leader ends without news    the first that waits leads
 
-So no thread is left behind, and nobody waits longer than alone. Whoever leads does so on its own driver, as an error of
-a look says: all who share it get it, unless it came of the leader's own deadline. Readers are threads, or tasks of an
-event loop (`epochal.store.driver`), and share a client.
+So no thread is left behind, and nobody waits longer than alone. The leader polls with its own driver. If a poll fails,
+all readers that share it get the error, unless the leader has a deadline of its own. Readers are threads, or tasks of
+an event loop (`epochal.store.driver`), and share a client.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from epochal.index.feed_walk import WalkPage
 
 POLL_SECONDS: Final = 0.25
-"""From a look at the tail that found nothing to the next, of half a read unit."""
+"""Seconds from a poll of the tail that found nothing to the next poll. A poll costs half a read unit."""
 
 LONGEST_POLL: Final = 2.0
-"""The same, where nothing has come for long: so a thousand readers that wait take 250 read units a second. A look that
-costs more is made as much more seldom."""
+"""Longest seconds between polls, when nothing has come for long: so a thousand waiting readers take 250 read units a
+second. A poll that costs more is made correspondingly less often."""
 
 LONGER: Final = 1.5
 """Factor by which each pause exceeds the last one, while nothing is new."""
@@ -103,15 +103,15 @@ def wait_for_more(
     patience: float,
     look: Callable[[bool], WalkPage],
 ) -> WalkPage:
-    """Wait for what comes at a place, sharing looks with other readers; return it, or the last look.
+    """Wait for new entries at a place, sharing polls with other readers; return the last poll's page.
 
-    The last look is made once the clock shows `patience`: it is consistent, and may be another reader's of a moment
+    The last poll is made once the clock shows `patience`: it is consistent, and may be another reader's of a moment
     before.
 
     Args:
         place: identity of the place.
-        pauses: pauses between looks, if nobody waits yet.
-        look: looks once, consistently or not.
+        pauses: pauses between polls, if nobody waits yet.
+        look: function that polls once, consistently or not.
     """
     key = (driver.place, TURN.get(), loop_number(), *place)
     own = _Waiting(patience)
@@ -152,7 +152,7 @@ def _stop_waiting(watch: _Watch, own: _Waiting) -> bool:
 
 
 def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool], WalkPage]) -> WalkPage:
-    """Look at a place until something comes or the reader's own time is over; return the last look."""
+    """Poll a place until there are new entries or the reader's own time is over; return the last poll's page."""
     while True:
         now = driver.clock()
         last = watch.due >= patience
@@ -169,7 +169,7 @@ def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool],
 def _leave(watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, over: float) -> None:
     """Give news to the readers that wait, and let the next one lead.
 
-    Without news, those whose time is over get the last look.
+    Without news, those whose time is over get the last poll's page.
     """
     with _LOCK:
         ends = isinstance(news, EpochalError) or (news is not None and news.is_news)

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from epochal.feed.reader import FeedReader
 
 LOOK_BACK_SECONDS: Final = 2.0
-"""After which an append that does not come is looked for further back, for as long at least: most are indexed in half a
-second."""
+"""Seconds to wait for an append before searching for it further back, and the least seconds for that search. Most
+appends are indexed within half a second."""
 
 
 def _name_filter(categories: Collection[str] | None, prefix: str) -> Predicate:

@@ -24,7 +24,7 @@ ROOM: Final = 8 * 1024
 _HORIZON: Final = 64
 
 _LEAST: Final = 32
-"""No append takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
+"""Smallest bytes of an append. A token from outside may contain any numbers; this limits the steps of a computation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
-"""Walks a partition's whole chain of epochs, however broken: reports what cannot be read, and goes on.
+"""Walks a partition's whole chain of epochs, even if it is broken: reports unreadable parts, and continues.
 
-A reader of the feed stops where something is wrong (`index.feed_walk`); a check of the index must see what comes
-behind that. Epochs are the truth; the series only tells which of them there should be.
+A reader of the feed stops where something is wrong (`index.feed_walk`); a check of the index must also read what
+follows. The epochs are authoritative; the series only says which of them should exist.
 
-    no Tip              the end of the chain; lost, where the series or the next epoch tells that there was more
+    no Tip              the end of the chain; or a lost epoch, if the series or the next epoch shows that there was more
     not closed          the end of the chain; or an epoch left open, if the next one has begun
     unreadable          reported once for the epoch, or for each entry that cannot be read
 """

@@ -35,7 +35,7 @@ EPOCHS: Final = "$AppendsEpoch-"
 """Prefix of the names of epochs' streams."""
 
 REMOVALS: Final = "$Removed-"
-"""How the names begin under which marks of removals are kept; marks of an item each were never of these."""
+"""Prefix of the names of marks of removals. These marks were never stored as items of their own."""
 
 MAX_KEY_BYTES: Final = 2048
 """DynamoDB's limit on partition keys, and so on the name of a mark."""
@@ -47,7 +47,7 @@ def epoch_stream(partition: int, epoch: int) -> StreamName:
 
 
 def mark_name(partition: int, stream: str) -> str:
-    """Return the partition key of a stream's mark that is an item of its own, the form before leaves."""
+    """Return the partition key of a stream's mark in the older form, as an item of its own."""
     return f"$Indexed-{partition}_{stream}"
 
 

@@ -5,8 +5,8 @@ indexer measures how many entries others write. Above that rate it rests after a
 the batch is acknowledged: meanwhile the shard gathers changes, and they share the next entry. All indexers of a
 partition measure the same rate, so they rest equally long, and no shard falls behind the others.
 
-A rest is time that Lambda charges for, so it is no longer than it must be, and there is none where it would gather
-next to nothing, or where the others are few. A longer window of the event source mapping gathers for nothing.
+Lambda charges for the time of a rest, so it is as short as possible. There is none if it would gather almost nothing,
+or if few entries come from others. A longer window of the event source mapping gathers for nothing.
 """
 
 from __future__ import annotations

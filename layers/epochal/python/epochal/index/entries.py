@@ -57,8 +57,8 @@ DENSE_FROM: Final = 8 * 1024
 """Bytes of a body from which brotli's quality 8 saves 2 to 10 % in the time that 5 takes; small ones grow by a byte."""
 
 FRESH: Final = ord("]")
-"""In `order`, the character of an event of a stream that no event before it is of. The k-th stream so begun has the
-k-th character after it for its later events. None of them is escaped in JSON."""
+"""In `order`, the character for the first event of a stream. Later events of the k-th such stream have the k-th
+character after this one. None of them is escaped in JSON."""
 
 
 def name_bytes(name: str) -> int:
@@ -380,7 +380,7 @@ def _check_types(names: Any) -> tuple[str, ...]:
 def read_own_metadata(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]:
     """Decode an entry's metadata: the progress of marks, removals, and new streams.
 
-    If nothing says that marks were written, none are relied on.
+    Without recorded progress, no marks are assumed to have been written.
     """
     try:
         fields = json.loads(decode_inline(meta)) if meta.data else None

@@ -1,7 +1,7 @@
 """The last run of a group's member that failed: an item for each member, beside the group's state.
 
     a run fails              the item is written, in place of an earlier one
-    the member gets on       the item is out of date, since it says which state it is about
+    the member advances      the item is out of date, because it names the state at which the run failed
     the group is deleted     the item is deleted
     a group has not begun    the item is about the state of a group at the beginning
 
@@ -45,7 +45,7 @@ class FailedRun:
         due: time when the next run is expected; empty where its process has ended, or the run has not come.
         runs: how many runs have failed at this state.
         stream: the stream that could not be handled; empty where the run did not fail at a stream.
-        index: of the stream's first event that is not handled.
+        index: index of the first event of `stream` that is not handled; None if the run failed at no stream.
         state: digest of the member's state.
         missed: time when a run was expected that has not come; empty if there is none.
     """

@@ -125,7 +125,7 @@ def step(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
             that lie beyond may not be visible yet. What a Tip once said of an epoch stays true.
 
     Raises:
-        BeyondTheEnd: the walk began where nothing is, nor will come next.
+        BeyondTheEnd: the walk began at a place that does not exist, and where the next entry will not be written.
     """
     if not walk.forward:
         return (yield from _step_back(table, walk, limit))
@@ -152,7 +152,8 @@ def step(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
 
 
 SELDOM: Final = 16
-"""Looks for a calf, for each 4 KB of the Tip, after which the Tip itself is read: so that costs a sixteenth besides."""
+"""Number of polls for a calf, for each 4 KB of the Tip, before the Tip itself is read. So reading Tips adds a
+sixteenth."""
 
 
 def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
@@ -171,7 +172,7 @@ def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
             reply = yield Get(table=table, key=calf_key(head.stream, head.span.base), consistent=consistent)
             if reply.item is None:
                 return WalkPage(placed=(), walk=replace(walk, looks=walk.looks + 1), at_tail=True)
-            # A Tip of a moment ago would not have what the calf announces.
+            # An eventually consistent read might return the Tip from before this calf.
             consistent = calved = True
         # One that is still as it was has lost its writer, and is looked at in vain until there is another.
         weight = 3 * weight if calved else 1

@@ -35,7 +35,8 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.lazy_dataclasses import dataclass, field, replace
 
 MAX_READS: Final = 300
-"""Bytes of the names of what a reaction reads: with more of them they are not kept, since each commit writes them."""
+"""Largest bytes of the names of categories and types that a reaction reads. More are not stored, since every commit
+writes them."""
 
 
 class Reads(NamedTuple):

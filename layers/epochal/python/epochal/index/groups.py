@@ -33,8 +33,8 @@ STATES: Final = ("$ReaderCheckpoint-*", "$ReaderMembers-*", "$Parked-*", "$Reade
 """Patterns of the partition keys of all items of groups."""
 
 MAX_PARKED: Final = 1_000
-"""Streams a group may park in one partition; then it blocks (DESIGN §5.11). So many failing at once are one
-failure, not so many."""
+"""Largest number of streams that a group parks in one partition; after that, the partition blocks (DESIGN §5.11). If so
+many streams fail, they probably have one common cause."""
 
 MAX_AHEAD: Final = 2_000
 """Streams remembered as ahead: about 100 KB before compression, written only where a page takes long."""
@@ -61,7 +61,7 @@ class LoadedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateConflict:
-    """The state was not written, because another process wrote first; `held` is what that wrote."""
+    """The state was not written, because another process wrote first; `held` is the state that it wrote."""
 
     held: LoadedState
 

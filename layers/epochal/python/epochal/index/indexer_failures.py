@@ -22,8 +22,8 @@ from epochal.model.moments import PER_SECOND, Ticks, parse_time
 from epochal.plan.ops import Steps
 
 GOES_ON: Final = 300
-"""Seconds after a failure in which the next one is the same failure, whatever the index has got meanwhile: Lambda
-repeats a batch within a minute or two, and other shards' batches are indexed beside it."""
+"""Seconds within which a further failure counts as the same one, whatever was indexed meanwhile: Lambda repeats a batch
+within a minute or two, and other shards' batches are indexed beside it."""
 
 MAX_CAUSE: Final = 400
 """Characters of a cause that are kept: whoever reads the series reads it too."""

@@ -1,4 +1,4 @@
-"""Indexes a batch with one write, decided on the current state and decided again when that has changed.
+"""Indexes a batch with one write; if the state has changed meanwhile, decides again on the new state.
 
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
@@ -60,7 +60,7 @@ MARKS_AT_ONCE: Final = 40_000
 a sixth of an epoch, so within the standard limits nothing ever waits, only after a larger epoch."""
 
 MARKS_TOGETHER: Final = 256
-"""Smallest number of streams in a round of marks, but for the last: a leaf is written for hundreds as for one."""
+"""Smallest number of streams in a round of marks, except the last: a leaf costs the same for one mark or hundreds."""
 
 MARK_ROUNDS: Final = 32
 """Largest number of rounds in which an epoch writes its marks; only leaves at round borders are written twice."""
@@ -69,21 +69,22 @@ FIRST_MARKED: Final = 2
 """Number of the first epoch that is not among the two oldest, so that streams may be older than its predecessor."""
 
 LOOKS: Final = 3
-"""Looks at the active epoch before a write, while each finds more than its Tip holds."""
+"""Largest number of reads of the active epoch before a write, if each finds more new entries than the Tip has."""
 
 LEAST_SPREAD: Final = 0.02
 """Seconds over which the first refusal spreads an invocation's next try: three requests' time."""
 
 MOST_SPREAD: Final = 0.25
-"""Forty writers of 6 ms are through in this time. Longer would be paid for, and be seen by readers. Where a partition
-is so crowded that its indexers rest, tries are spread over half a rest."""
+"""Largest seconds over which tries are spread: enough for forty writers of 6 ms, one after another. A longer spread
+would cost money, and delay readers. If a partition is so crowded that its indexers rest, tries are spread over half a
+rest."""
 
 CALMER: Final = 4
-"""Part of the spread that is left to the next batch: crowds come and go."""
+"""Divisor of the spread after a batch, since crowding comes and goes."""
 
 
 Times = Callable[[], Mapping[tuple[str, int], Ticks]]
-"""When the changes of a batch were made, by stream and next index; asked for where something was healed."""
+"""When the changes of a batch were made, by stream and next index; called only if events were read from the store."""
 
 
 def no_times() -> Mapping[tuple[str, int], Ticks]:

@@ -52,7 +52,7 @@ U = TypeVar("U", int, Unit)
 
 
 def assign_units(owner: str, owners: Collection[str], units: Iterable[U]) -> list[U]:
-    """Return those partitions or shares that fall to one of several processes, by rendezvous hashing.
+    """Return the partitions or shares that one of several processes takes, by rendezvous hashing.
 
     A process that starts or stops changes only the assignment of its own units.
     """

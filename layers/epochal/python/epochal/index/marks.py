@@ -1,7 +1,8 @@
 """Marks: the next index of a stream that its partition's two newest epochs have forgotten (DESIGN §5.10).
 
-Written before an epoch closes, for every stream of its predecessor that it lacks itself, never lowering one. Packed: an
-item, a leaf, has the marks of all streams whose hashes are in its range, so a write unit carries a hundred. FORMATS §4.
+Marks are written before an epoch closes, for every stream of its predecessor that it does not contain, and are never
+lowered. They are packed: one item, a leaf, has the marks of all streams whose hashes are in its range, so a write unit
+carries a hundred. FORMATS §4.
 
     write     a leaf is replaced under its version; refused, it is read again, and what was to be raised is merged again
     split     a leaf that has grown too large becomes several, in one transaction: no mark is ever in none, or in two
@@ -29,7 +30,7 @@ from epochal.plan.ops import Done, Put, Query, Refusal, Steps, Transact
 from epochal.plan.values import Item, number, read_number, text
 
 HASH: Final = 9
-"""Bytes of a stream's hash. Of a hundred million streams no two have the same, but once in a million indexes."""
+"""Bytes of a stream's hash. Among a hundred million streams, two have the same hash in only one index of a million."""
 
 PLACES: Final = 1 << 48
 """Leaves divide the first six bytes of a hash."""

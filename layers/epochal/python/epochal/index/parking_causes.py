@@ -16,7 +16,8 @@ from epochal.plan.ops import Delete, Put, Steps
 from epochal.plan.values import Key, number, read_number, read_text, text
 
 MAX_CAUSE: Final = 800
-"""Characters of a cause that are kept. Whoever takes the trace bounds it: an item costs three write units, or four."""
+"""Characters of a cause that are kept. The trace is limited where it is taken, so an item costs three or four write
+units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

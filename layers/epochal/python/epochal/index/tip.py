@@ -4,8 +4,8 @@
     calf    events that were in the Tip, all of them, contiguous, from its sort key on; it never changes
 
 The layout is Equinox DynamoStore's. Epochs, the series, states of consumer groups and records that were set aside are
-such streams. Here is how their items hold events, and how they are read forward; `tip_append` writes them. This
-outlives the code: see FORMATS before touching a name.
+such streams. This module defines how their items store events, and reads them forward; `tip_append` writes them. The
+format outlives the code: see FORMATS before touching a name.
 
 Events stay in their wire form inside a Tip, so that a calf is a copy to the byte, also of attributes that
 another library put there. They are decoded only where someone wants to see them.
@@ -115,7 +115,7 @@ class Tip:
 
     @property
     def earlier(self) -> tuple[StoredSpan, ...]:
-        """No events: those before the Tip's are in calves, which are read apart."""
+        """Always empty: events before those in the Tip are in calves, which are read separately."""
         return ()
 
     @property

@@ -5,7 +5,7 @@
 
 Every write names the exact state it changes (etag, or absence), so a request that lands late is refused. A calf is put
 before the Tip lets go of its events, so between the two both hold them, and a crash leaves an overlap that readers drop
-by index (DESIGN §5.4). Whoever else writes such streams brings a `CalfRule` and says what a refusal means.
+by index (DESIGN §5.4). Other writers of such streams supply a `CalfRule`, and interpret refusals themselves.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def calve_and_update(table: str, tip: Tip, update: Update) -> Steps[Done | Refus
 
 
 class _ByCost:
-    """Calves when that is cheaper than to go on, in two writes."""
+    """Moves events into a calf when that is cheaper than leaving them in the Tip, in two writes."""
 
     calve = staticmethod(calve_and_update)
 

@@ -16,7 +16,7 @@ from epochal.plan.ops import Extend, Put, Set, Update
 from epochal.plan.values import AttributeValue, attribute_size, item_size, number, sequence, text
 
 _OPEN = AnyOf((Absent("z"), equals("z", number(0))))
-"""No tombstone: those have an etag too, which a load of a deleted stream returns."""
+"""Condition that the Tip is no tombstone, since a load of a deleted stream returns a tombstone's etag, too."""
 
 _EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
 
@@ -92,8 +92,8 @@ def put_calf(table: str, stream: str, span: StoredSpan) -> Put:
 def retry_etag(etag: str, tip: Tip | None) -> str:
     """Derive the etag for another try after a refusal by this Tip.
 
-    The last try may have been applied unnoticed. If both left one etag, a token of the one would pass for a token of
-    the other, and indices would be given out twice.
+    The last try may have been applied unnoticed. If both tries left the same etag, a token of one would pass for a
+    token of the other, and indices would be assigned twice.
     """
     over = "" if tip is None else f"{tip.version} {tip.etag}"
     return hashlib.sha256(f"{etag} {over}".encode()).hexdigest()[:32]

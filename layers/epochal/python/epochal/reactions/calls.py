@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from epochal.reactions.event_loop import EventLoop
 
 Around = Callable[[Callable[[Delivery], object], Delivery], object]
-"""Makes each call of a handler: gets what calls it, and the delivery, and raises what the call raises."""
+"""Function around each call of a handler. It gets a function that calls the handler, and the delivery; it raises what
+the call raises."""
 
 
 class Calls:

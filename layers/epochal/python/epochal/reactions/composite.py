@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from epochal.store.streams import Streams
 
 MARK: Final = "__composite__"
-"""The attribute of a decorated class that has the composite which the decorator made of it."""
+"""Name of the attribute of a decorated class in which the decorator stores the composite."""
 
 OnPassed = Callable[[Any, "FeedEvent"], object]
 """A function that is called with each input that a composite (several reactions under one name) skips: the reason for

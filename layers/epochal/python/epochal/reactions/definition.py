@@ -9,11 +9,11 @@ A handler is a function or an `async def`. When it returns, it has handled all o
 called again with the same events one by one, and after `attempts` tries its stream is parked: the others go on.
 Deliveries of different streams come at the same time, those of one stream never do.
 
-A second function, `removed`, is called where events of a stream are gone: with a delivery that has no events, and a
-`removal`. It comes in the place of the feed where they went, and is repeated and parked as other deliveries are.
+A second function, `removed`, is called when events of a stream were removed. Its delivery has no events, but a
+`removal`. It comes at the place in the feed where they were removed, and is repeated and parked like other deliveries.
 
-A third one, `skipped`, is called where the reaction takes none of a stream's latest events: with a delivery that has no
-events, but says how far they go. So a read model knows of events that change nothing in it.
+A third function, `skipped`, is called when the reaction takes none of a stream's latest events. Its delivery has no
+events, only the index after the skipped ones. So a read model knows of events that change nothing in it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Selector:
     The index knows streams and tags, so other streams are not read. The conversation and the metadata are checked in
     every remaining event.
 
-    Little is known of an event that is gone or cannot be read. It is selected unless what is known excludes it: it
-    comes with `gone`, or parks its stream, and is not skipped silently.
+    Little is known about an event that is gone or cannot be read. It is selected unless its known fields exclude it: it
+    is delivered with `gone`, or its stream is parked, and it is never skipped silently.
 
     Attributes:
         streams: names of streams, ids of aggregates, or tags; None for all.
@@ -83,7 +83,7 @@ class Selector:
         if self.streams is not None:
             must_be_names(self.streams, "streams")
         must_be(str, self.prefix, "prefix", "text")
-        # By its looks: a function whose reaction asks for no tags starts without the module of queries.
+        # Check by attribute, so that a function whose reaction has no query need not import the module of queries.
         if self.query is not None and not isinstance(getattr(self.query, "items", None), Sequence):
             raise InvalidInput("query", f"must be a Query, not {type(self.query).__name__}")
         must_be(str, self.correlation_id, "correlation_id", "text")
@@ -166,7 +166,7 @@ def _is_hidden(event: FeedEvent) -> bool:
 
 
 def _of_type(event: FeedEvent, types: Collection[str] | None) -> bool:
-    """Return whether an event has one of these types, or may have, since its type is lost."""
+    """Return whether an event has, or may have, one of these types; an unknown type may be any."""
     if types is None:
         return event.type not in TIMERS
     return event.type in types or (not event.type and _is_hidden(event))

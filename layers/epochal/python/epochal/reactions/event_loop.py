@@ -24,7 +24,7 @@ class EventLoop:
         self._begun: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: Future[None] = Future()
         self._over = asyncio.Event()
-        # A process that ends does not wait for it: what was being handled comes again.
+        # A process that exits does not wait for this thread: unfinished deliveries are repeated later.
         threading.Thread(target=self._run, daemon=True).start()
         self._loop = self._begun.result()
 

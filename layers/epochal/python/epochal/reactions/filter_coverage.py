@@ -1,5 +1,6 @@
-"""Which of the categories and types that a reaction names have had events: a misspelt name matches nothing, and nothing
-fails.
+"""Tracks which categories and types of a reaction have had events.
+
+A misspelt name matches nothing and raises no error.
 
 A new group has all the names that it asks for as `unmet`, in each partition. A run that moves the checkpoint removes
 the names that it has passed: a category once it has a stream, a type once it has an event in the categories asked for.
@@ -22,7 +23,7 @@ from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.group_member import Member
 
 MOST: Final = 100
-"""Categories and types to look out for at most, and to remember as suggestions."""
+"""Largest number of categories and types to watch for, and of names to remember as suggestions."""
 
 Name = tuple[Literal["category", "type"], str]
 """Whether a name is of a category or an event type, and the name."""

@@ -27,7 +27,7 @@ PAUSES: Final = Patience(first=0.2, longest=5.0)
 
 STREAK: Final = 3
 """Streams that may be given up one after the other, while none succeeds, before the whole run stops. So an outage of
-what handlers depend on parks a few streams a run, and not all there are."""
+a service that handlers depend on parks a few streams in each run, not all streams."""
 
 
 DELIVERY_BYTES: Final = 16 * 1024 * 1024
@@ -144,7 +144,7 @@ class Work:
         return TaskProgress(next=task.end) if covered >= task.end else self._skip(task, covered)
 
     def _skip(self, task: Task, covered: int) -> TaskProgress:
-        """Tell the reaction, if it asks for that, that it takes no event from an index to the end of a task."""
+        """Call the reaction's `skipped`, if any, for the events from index `covered` to the end of a task."""
         if self.reaction.skipped is None:
             return TaskProgress(next=task.end)
         call = partial(self._call, task.stream, (), following=task.end)

@@ -1,4 +1,4 @@
-"""What a group has to handle of a page of the feed, and its state once some of that is done. Pure functions.
+"""Pure functions that divide a page of the feed into tasks, and compute a group's state after some of them.
 
     parked            the stream is skipped: its events are read from the store when it is replayed
     ahead             events that were handled before are not handled again
@@ -27,7 +27,7 @@ class Task:
     """Events of one stream to be handled, from `first` to `end` - 1, and removals among them.
 
     Attributes:
-        skipped: how many events at the end the reaction takes none of, by the index, so that they are not read.
+        skipped: number of events at the end that the reaction does not take, according to the index; they are not read.
     """
 
     stream: str
@@ -190,7 +190,7 @@ def may_park(state: GroupState, streams: Collection[str]) -> bool:
 
 
 def unpark(state: GroupState, stream: str, following: int) -> GroupState:
-    """Return the state with a parked stream going on: everything below `following` is done."""
+    """Return the state with a stream unparked, whose events below `following` are handled."""
     parked = {name: index for name, index in state.parked.items() if name != stream}
     return replace(state, parked=parked, ahead={**state.ahead, stream: following})
 

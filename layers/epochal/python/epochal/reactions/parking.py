@@ -1,9 +1,10 @@
-"""Parked streams: list them, replay them, or skip the events they wait for.
+"""Lists and replays parked streams, or skips the events that they wait for.
 
-Replay loads the group's state, then reads the stream from the store to its end, handles, and unparks on the state
-that was loaded. If the feed has passed more events of the stream meanwhile, that state has changed: then replay reads
-on from where it stopped, until no other writer is faster (DESIGN §5.11). If the group was reset meanwhile, or deleted
-and begun anew, what was handled before no longer counts: replay goes on from where the stream waits by then.
+A replay loads the group's state, reads the stream from the store to its end, handles its events, and unparks the
+stream, provided that the loaded state has not changed. It has changed if the feed has passed more events of the stream
+meanwhile: then the replay reads on from where it stopped, until no other writer is faster (DESIGN §5.11). If the group
+was reset meanwhile, or deleted and begun anew, the events handled before no longer count: the replay continues from the
+index at which the stream waits then.
 """
 
 from __future__ import annotations

@@ -33,19 +33,21 @@ from epochal.reactions.page_tasks import PageTasks, Task, TaskResults, after_tas
 T = TypeVar("T")
 
 PAGE_EVENTS: Final = 1_000
-"""Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
+"""Smallest number of events in a page, if there are as many. Smaller pages would cost more saves; larger ones would
+repeat more events after a crash."""
 
 PAGE_SECONDS: Final = 10.0
-"""Seconds after which a page ends that brings hardly anything wanted, so that the checkpoint moves."""
+"""Seconds after which a page with few wanted events ends, so that the checkpoint advances."""
 
 SAVE_SECONDS: Final = 5.0
 """Seconds after which a long page is saved in part, which bounds what is repeated after a crash."""
 
 TELL_SECONDS: Final = 10.0
-"""Between tellings of how far a run is behind, which may last for minutes."""
+"""Seconds between reports of how far behind a run is; a run may last for minutes."""
 
 CONFLICT_SECONDS: Final = 1.0
-"""The longest pause before going on from another's state, at random: two in step would do everything twice."""
+"""Longest random pause, in seconds, before continuing from another process's state: two processes in step would handle
+every event twice."""
 
 DIED: Final = "the process died, or ran out of time, while the event was being handled"
 
@@ -309,7 +311,7 @@ class Run:
                 # In the order of tasks, not of threads: the same run leaves the same bytes.
                 yield [result for _, result in sorted(_taken(results), key=itemgetter(0))]
         finally:
-            # A caller stops asking when it was overtaken or has failed: what has not begun never will.
+            # If the caller stops early, because another process saved first or on an error, waiting tasks are dropped.
             waiting.clear()
             pool.shutdown(cancel_futures=True)
 
@@ -382,7 +384,7 @@ class Run:
         try:
             return work.handle(task)
         except Exception:
-            # The process lives: its events could not be read, and that is no death to count.
+            # The process has not died, but could not read the events, so this attempt is not counted.
             with suppress(Exception):
                 self._save(replace(self.state, trying=before))
             raise

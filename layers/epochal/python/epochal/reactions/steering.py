@@ -1,9 +1,9 @@
 """Steers consumer groups: pause, resume, reset, delete, begin like another; and shows their lag and processes.
 
-    pause     processes that run take nothing more, and commit nothing: their next write is refused
-    reset     checkpoints are set; what comes again and what never comes is counted first, `dry_run` leaves it at that
-    begin     a name that has handled nothing begins where another group is, with what that has parked
-    delete    nothing is left of the group; whoever runs it begins anew
+    pause     running processes take no more events, and commit nothing: their next write is refused
+    reset     checkpoints are set; events that will be repeated or skipped are counted first; `dry_run` only counts them
+    begin     a group that has handled nothing begins at another group's checkpoints, with its parked streams
+    delete    nothing is left of the group; a process that runs it begins anew
 
 Each replaces a group's state in a partition as a commit does, on the state that was read: a process in the middle of a
 batch is refused its commit, and goes on from what it finds. So no event is skipped but those that a reset passes over.
@@ -44,7 +44,7 @@ PAGE: Final = 200
 """Number of index entries in one request."""
 
 COUNTED: Final = 100_000
-"""Events that a group's lag is counted to: further behind, it is at least that."""
+"""Largest lag that is counted, in events; a group that is further behind has at least this lag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class GroupFigures:
 class GroupProcess:
     """A process that runs the reaction, and the partitions that fall to it.
 
-    With several members, those of which it has a share. Functions give no sign of life.
+    If the group has several members, these are the partitions of which it has a share. Functions are not listed.
     """
 
     owner: str
