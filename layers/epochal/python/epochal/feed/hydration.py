@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from epochal.errors import CorruptData
+from epochal.feed.batch_reading import BatchReader, Range
 from epochal.feed.events import FeedEvent, UnopenedFeedEvent, unreadable_events
 from epochal.feed.results import FeedItem, PlacedRemoval
 from epochal.layout.changes import Span
@@ -126,10 +127,25 @@ def events_of(
     spans: Iterable[Span], hydrate: Callable[[str, int, int], Iterator[_Event]], window: Callable[[], int]
 ) -> Generator[_Event, None, None]:
     """Iterate over the events of spans in order, read in windows; `window` returns the size of the next."""
+    batches = BatchReader[_Event](hydrate)
     with pool(PARALLEL) as reading:
         for part in _windows(spans, window):
-            reads = reading.map(lambda window_range: list(hydrate(*window_range)), _wanted(part))
-            by_place = {(event.stream, event.index): event for events in reads for event in events}
+            ranges, in_batches = _wanted(part), set[Range]()
+            candidates = batches.candidates(ranges)
+            reads: list[Iterator[list[_Event]]] = []
+            while candidates:
+                found, candidates = batches.read(candidates)
+                in_batches |= found.keys()
+                at_hand = [events for events in found.values() if isinstance(events, list)]
+                others = [events for events in found.values() if not isinstance(events, list)]
+                reads += [iter(at_hand), reading.map(list, others)]
+            singly = (range_ for range_ in ranges if range_ not in in_batches)
+            reads.append(reading.map(lambda range_: list(hydrate(*range_)), singly))
+            by_place = {
+                (event.stream, event.index): event
+                for events in chain.from_iterable(reads)
+                for event in events
+            }
             for stream, first, types in part:
                 for index in range(first, first + len(types)):
                     yield by_place[stream, index]

@@ -5,12 +5,13 @@ An event that is pruned, and that no archive has, comes as `pruned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Self, cast
 
 from epochal.codec.bodies import ONE_BLOCK
 from epochal.errors import CorruptData, DeniedBody, MissingBody
+from epochal.feed.batch_reading import Range
 from epochal.feed.events import (
     FeedEvent,
     UnopenedFeedEvent,
@@ -24,14 +25,14 @@ from epochal.feed.events import (
 from epochal.feed.hydration import Hydrate, HydrateUnopened, read_in_halves
 from epochal.layout.changes import Removal, RemovalKind
 from epochal.layout.source import End
-from epochal.layout.streams import Head
+from epochal.layout.streams import BatchedReads, Head
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import OutlinedEvent, Recorded
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
-from epochal.store.reading import Reader, UnopenedEvent
+from epochal.store.reading import Found, Reader, UnopenedEvent
 from epochal.store.streams import Streams, streams_of
 
 
@@ -57,46 +58,14 @@ class StreamHistory:
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Return a function that reads the events of streams."""
         # A reader leaves events unopened only if it is told to.
-        return cast("Hydrate", self._read(self.store.reader(fetch=fetch)))
+        return cast("Hydrate", _hydrate(self.store.reader(fetch=fetch)))
 
     def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
         """Return a function that reads events of streams and leaves those that may be large unopened.
 
         Without `fetch`, bodies in the bucket stay claims.
         """
-        return self._read(self.store.reader(fetch=fetch).leaving_unopened())
-
-    def _read(self, reader: Reader) -> HydrateUnopened:
-        """Return a function that reads streams' events with `reader`; unreadable ones come with their faults."""
-
-        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
-            """Yield a range of a stream's events; pruned ones come as gone, unreadable ones with their faults.
-
-            An item that cannot be read makes all later events of the range unreadable.
-            """
-            if first == end:
-                return
-            next_index = first
-            try:
-                # The check of stream names, which is for callers, is skipped: other libraries allow further names.
-                for event in reader.found(stream, first, limit=end - first):
-                    if event.index >= end:
-                        break
-                    yield from pruned_events(stream, next_index, event.index)
-                    if isinstance(event, Recorded):
-                        yield readable_event(event)
-                    elif isinstance(event, UnopenedEvent):
-                        yield UnopenedFeedEvent(event)
-                    else:
-                        yield unreadable_event(stream, event)
-                    next_index = event.index + 1
-            except CorruptData as fault:
-                # An item that cannot be read hides the events after it, but no other stream.
-                yield from unreadable_events(stream, next_index, end, fault)
-            else:
-                yield from pruned_events(stream, next_index, end)
-
-        return hydrate
+        return _hydrate(self.store.reader(fetch=fetch).leaving_unopened())
 
     def end_of(self, stream: str, since: int) -> int:
         """Return the next index of a stream, at least `since`."""
@@ -117,6 +86,88 @@ class StreamHistory:
         """Load the head of a stream."""
         head: Head | None = self.store.driver.run(self.store.layout.load(self.store.table, stream))
         return head
+
+
+def _hydrate(reader: Reader) -> HydrateUnopened:
+    """Return a function that reads streams' events with `reader`, in batches if the layout can."""
+    layout = reader.layout
+    return _BatchHydration(reader, layout) if isinstance(layout, BatchedReads) else _Hydration(reader)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hydration:
+    """A function that reads a range of a stream's events.
+
+    Pruned events come as gone, unreadable ones with their faults. An item that cannot be read makes all later events of
+    the range unreadable.
+
+    Attributes:
+        reader: reads the streams.
+    """
+
+    reader: Reader
+
+    def __call__(self, stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+        """Read the events `first` to `end - 1` of a stream as they are consumed."""
+        if first == end:
+            return iter(())
+        # The check of stream names, which is for callers, is skipped: other libraries allow further names.
+        return _fed(stream, first, end, partial(self.reader.found, stream, first, limit=end - first))
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchHydration(_Hydration):
+    """A function that reads a range of a stream's events, or ranges of several streams in a batch (`BatchHydrate`).
+
+    Attributes:
+        layout: the reader's layout.
+    """
+
+    layout: BatchedReads
+
+    def is_batched(self, stream: str, first: int) -> bool:  # noqa: ARG002  of all streams alike
+        """Whether a batch is likely to find the events of a stream from an index on."""
+        return self.layout.is_batched(first)
+
+    def read_batch(self, ranges: Sequence[Range]) -> dict[Range, Iterable[FeedEvent | UnopenedFeedEvent]]:
+        """Read ranges of different streams with one request; leave out those that it does not suffice for.
+
+        Events that need no more work are returned as a list.
+        """
+        wanted = {stream: (first, end - first) for stream, first, end in ranges}
+        found = self.reader.found_in_batch(self.layout, wanted)
+        batch: dict[Range, Iterable[FeedEvent | UnopenedFeedEvent]] = {}
+        for range_ in ranges:
+            events = found.get(range_[0])
+            if isinstance(events, list):
+                batch[range_] = list(map(readable_event, events))
+            elif events is not None:
+                batch[range_] = _fed(*range_, partial(iter, events))
+        return batch
+
+
+def _fed(
+    stream: str, first: int, end: int, read: Callable[[], Iterator[Found]]
+) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+    """Yield a range of a stream's events in the form of the feed; `read` begins to read them."""
+    next_index = first
+    try:
+        for event in read():
+            if event.index >= end:
+                break
+            yield from pruned_events(stream, next_index, event.index)
+            if isinstance(event, Recorded):
+                yield readable_event(event)
+            elif isinstance(event, UnopenedEvent):
+                yield UnopenedFeedEvent(event)
+            else:
+                yield unreadable_event(stream, event)
+            next_index = event.index + 1
+    except CorruptData as fault:
+        # An item that cannot be read hides the events after it, but no other stream.
+        yield from unreadable_events(stream, next_index, end, fault)
+    else:
+        yield from pruned_events(stream, next_index, end)
 
 
 @dataclass(frozen=True)
@@ -143,30 +194,22 @@ class DeployedHistory:
 
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Return a function that reads events of streams, and of tags if the layout has them."""
-        named = self.opened.events(fetch=fetch)
 
-        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
-            """Read a range of events of a named stream, or of a tag's stream."""
-            if stream.startswith(TAG_STREAMS):
-                return events_of_tag(
-                    self.settings, self.driver, self.codec, (stream, first, end), fetch=fetch
-                )
-            return named(stream, first, end)
+        def of_tag(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            """Read a range of events of a tag's stream."""
+            return events_of_tag(self.settings, self.driver, self.codec, (stream, first, end), fetch=fetch)
 
-        return hydrate
+        return cast("Hydrate", _with_tags(self.opened.events(fetch=fetch), of_tag))
 
     def unopened(self, *, fetch: bool = False) -> HydrateUnopened:
         """Return a function that reads events, and leaves those of named streams that may be large unopened."""
-        named = self.opened.unopened(fetch=fetch)
 
-        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
-            """Read a range of events of a named stream, or of a tag's stream."""
-            if not stream.startswith(TAG_STREAMS):
-                return named(stream, first, end)
+        def of_tag(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+            """Read a range of events of a tag's stream."""
             span = stream, first, end
             return unopened_events_of_tag(self.settings, self.driver, self.codec, span, fetch=fetch)
 
-        return hydrate
+        return _with_tags(self.opened.unopened(fetch=fetch), of_tag)
 
     def end_of(self, stream: str, since: int) -> int:
         """Return the next index of a stream, at least `since`."""
@@ -180,6 +223,39 @@ class DeployedHistory:
     def opened(self) -> StreamHistory:
         """History of the store, which is opened at the first use."""
         return StreamHistory(self.of(self.settings, self.driver, self.codec))
+
+
+def _with_tags(named: HydrateUnopened, of_tag: HydrateUnopened) -> HydrateUnopened:
+    """Return a function that reads streams of tags with one function, and all others with another."""
+    if isinstance(named, _BatchHydration):
+        return _BatchHydrationWithTags(named.reader, named.layout, of_tag)
+
+    def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+        """Read a range of events of a named stream, or of a tag's stream."""
+        return (of_tag if stream.startswith(TAG_STREAMS) else named)(stream, first, end)
+
+    return hydrate
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchHydrationWithTags(_BatchHydration):
+    """A `_BatchHydration` that reads the streams of tags with another function, one at a time.
+
+    Attributes:
+        of_tag: reads a range of a tag's stream.
+    """
+
+    of_tag: HydrateUnopened
+
+    def __call__(self, stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
+        """Read the events `first` to `end - 1` of a named stream, or of a tag's stream."""
+        if stream.startswith(TAG_STREAMS):
+            return self.of_tag(stream, first, end)
+        return _BatchHydration.__call__(self, stream, first, end)
+
+    def is_batched(self, stream: str, first: int) -> bool:
+        """Whether a batch is likely to find the events of a stream from an index on: never those of a tag."""
+        return not stream.startswith(TAG_STREAMS) and _BatchHydration.is_batched(self, stream, first)
 
 
 def events_of_tag(

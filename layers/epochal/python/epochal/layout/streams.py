@@ -339,6 +339,24 @@ class StreamLayout(Protocol[H, C]):
 
 
 @runtime_checkable
+class BatchedReads(Protocol):
+    """The further methods of a layout that can begin reads of several streams with one request for items by key."""
+
+    def is_batched(self, start: int) -> bool:
+        """Whether a read from event `start` on is likely to be one that `begin_batch` can begin."""
+
+    def begin_batch(self, table: str, starts: Mapping[str, int]) -> Steps[Mapping[str, Any]]:
+        """Return the cursors that `begin` returns, of those streams whose head is among the items of one batch.
+
+        All events from `start` on are in that head, so reading them takes no further request. A stream that is left out
+        may exist, and is read by `begin`.
+
+        Args:
+            starts: by stream, index of the first event to read; at most `plan.limits.BATCH_KEYS` streams.
+        """
+
+
+@runtime_checkable
 class KeyedStreams(Protocol):
     """The further methods of a layout that finds appends by their idempotency key (`layout.once`)."""
 

@@ -16,7 +16,16 @@ from epochal.pages.batch import Packed, joined, packed
 from epochal.pages.fullness import ROOM
 from epochal.pages.items import Page
 from epochal.pages.joined import append_whole, outcomes_of_joined
-from epochal.pages.reading import advance, begin, load_head, load_recent, load_whole, stand
+from epochal.pages.reading import (
+    advance,
+    begin,
+    begin_batch,
+    is_batched,
+    load_head,
+    load_recent,
+    load_whole,
+    stand,
+)
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
 
@@ -137,6 +146,8 @@ class Pages:
         return load(table, stream, consistent=consistent)
 
     begin = staticmethod(begin)
+    is_batched = staticmethod(is_batched)
+    begin_batch = staticmethod(begin_batch)
     stand = staticmethod(stand)
     advance = staticmethod(advance)
 

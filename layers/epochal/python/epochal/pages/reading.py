@@ -16,7 +16,7 @@ A cursor is an immutable value, which can be kept and resumed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from epochal.errors import CorruptData
@@ -24,7 +24,7 @@ from epochal.layout.streams import ReadPart
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.tokens import MAX_VERSION
 from epochal.pages.items import Page, PageSpan, page_key, read_page
-from epochal.plan.batches import side_by_side
+from epochal.plan.batches import get_all, side_by_side
 from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import Item, number
 
@@ -187,6 +187,31 @@ def begin(
         return (yield from _begin_at_first(table, stream, SHORT if limit is None else min(SHORT, limit + 1)))
     head = yield from load_head(table, stream)
     return None if head is None else stand(head, start, forward=forward)
+
+
+def is_batched(start: int) -> bool:
+    """Whether a read from event `start` on may be begun by `begin_batch`: only the first page has a known key."""
+    return start == 0
+
+
+def begin_batch(table: str, starts: Mapping[str, int]) -> Steps[dict[str, Cursor]]:
+    """Read the first pages of streams in one batch; return cursors for streams that have no other page.
+
+    A page that is not full is the last one. Whether a full page is, only a query shows. A page that cannot be read is
+    left to the query, too.
+
+    Args:
+        starts: by stream, index of the first event to read.
+    """
+    cursors: dict[str, Cursor] = {}
+    for item in (yield from get_all(table, [page_key(stream, 0) for stream in starts])):
+        try:
+            page = read_page(item, table)
+        except CorruptData:
+            continue
+        if not page.full:
+            cursors[page.stream] = stand(page, starts[page.stream])
+    return cursors
 
 
 def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:

@@ -14,8 +14,9 @@ A stream that was deleted has no events, whatever its archive holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from itertools import chain, islice, takewhile
 from typing import Literal
 
@@ -23,6 +24,7 @@ from epochal.codec.bodies import EMPTY, MAX_DECODED, ONE_BLOCK, OversizedBody, e
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import (
     AnyStreamLayout,
+    BatchedReads,
     EncodedEvent,
     EventSpan,
     Head,
@@ -325,6 +327,28 @@ class Reader:
         walk = self._begin(stream, start, limit, direction)
         return iter(()) if walk is None else walk.events()
 
+    def _walked(self, cursor: ReadCursor, start: int, limit: int | None) -> Iterator[Found]:
+        """Yield the events from a cursor on; none if the stream was deleted."""
+        return iter(()) if cursor.head.deleted else _walk(self, cursor, start, limit).events()
+
+    def found_in_batch(
+        self, layout: BatchedReads, ranges: Mapping[str, tuple[int, int]]
+    ) -> dict[str, list[Recorded] | Iterator[Found]]:
+        """Read several streams in one batch; return the events of those for which it suffices, as `found` does.
+
+        Small events are returned as a list, if all of a stream are and none is pruned.
+
+        Args:
+            layout: the reader's layout.
+            ranges: by stream, index of the first event to read, and about how many are wanted; more may come.
+        """
+        starts = {stream: start for stream, (start, _) in ranges.items()}
+        cursors: Mapping[str, ReadCursor] = self.driver.run(layout.begin_batch(self.table, starts))
+        return {
+            stream: _plain_head(cursor.head, *ranges[stream]) or self._walked(cursor, *ranges[stream])
+            for stream, cursor in cursors.items()
+        }
+
     def onward(
         self, head: Head, start: int | None, direction: Direction, limit: int | None = None
     ) -> Iterator[Recorded | Hole]:
@@ -529,7 +553,7 @@ class _Walk:
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = min(_CHUNK, self.limit or _CHUNK)
-        plain = framed = isinstance(next(iter(part.spans), None), PlainSpan)
+        plain = framed = bool(part.spans) and _reads_plain(type(part.spans[0]))
         for chunk in _chunks(part.spans, size, forward=forward):
             if forward:
                 yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
@@ -582,6 +606,21 @@ def small_events(stream: str, span: EventSpan, codec: BodyCodec) -> list[Recorde
     if any(isinstance(body, Claim) for event in events for body in (event.data, event.meta)):
         return None
     return events
+
+
+def _plain_head(head: Head, start: int, limit: int) -> list[Recorded] | None:
+    """Return the `limit` events that a head has from its first one on, if they are plain; None if one needs more."""
+    span = head.span
+    if span.base != start or span.next - start < limit or head.deleted or not _reads_plain(type(span)):
+        return None
+    events: list[Recorded] | None = span.recorded(head.stream, range(limit))  # type: ignore[attr-defined]  # as above
+    return events
+
+
+@cache
+def _reads_plain(kind: type[EventSpan]) -> bool:
+    """Whether spans of a class are `PlainSpan`s. To ask this of each span takes longer than decoding an event."""
+    return issubclass(kind, PlainSpan)
 
 
 def as_rows(events: Iterable[Found]) -> Iterator[tuple[Found]]:
