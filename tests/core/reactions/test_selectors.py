@@ -17,6 +17,7 @@ from epochal.model.bodies import Claim
 from epochal.plan.ops import Op, Reply
 from epochal.testing.feeds import MemoryStore
 from epochal.testing.stores import MemoryBodies
+from tests.core.feed.feeds import streams_of
 from tests.core.reactions.world import World
 
 
@@ -131,11 +132,11 @@ def test_streams_that_the_index_shows_to_be_others_are_not_read() -> None:
         for number in range(20):
             world.feeds.append(f"A-{number}", "x")
         world.index()
-        reads: list[Op] = []
+        reads: list[str] = []
 
-        def execute(op: Op, world: World = world, reads: list[Op] = reads) -> Reply:
+        def execute(op: Op, world: World = world, reads: list[str] = reads) -> Reply:
             if getattr(op, "table", "") == "streams":
-                reads.append(op)
+                reads.extend(streams_of([op]))
             return world.feeds.tables.execute(op)
 
         real = world.reactor(only=only)

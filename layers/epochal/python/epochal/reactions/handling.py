@@ -111,7 +111,7 @@ class Work:
 
     def _handle_part(self, part: Task, events: Iterator[FeedEvent] | None) -> TaskProgress:
         """Handle the events, or the one removal, of a part of a task; return the progress."""
-        if self._must_stop():
+        if self.must_stop():
             return TaskProgress(next=part.first, left=bool(part.removals))
         for removal in part.removals:
             stuck = self._retry(
@@ -136,7 +136,7 @@ class Work:
                 wanted, end = tuple(filter(self.reaction.wants_event, readable)), readable[-1].index + 1
                 following = task.end if end >= task.read_end else end
                 progress = self._deliver(task.stream, wanted, following)
-                if progress.next < following or self._must_stop():
+                if progress.next < following or self.must_stop():
                     return progress
                 covered = following if wanted else covered
             if len(readable) < len(batch):
@@ -199,7 +199,7 @@ class Work:
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
                 self.reader.driver.sleep(PAUSES.wait(attempt - 1, self.reader.driver.luck()))
-            if self._must_stop():
+            if self.must_stop():
                 return TaskProgress(next=index)
             cause = call(attempt)
             if cause is None:
@@ -250,7 +250,7 @@ class Work:
             return cause
         return None
 
-    def _must_stop(self) -> bool:
+    def must_stop(self) -> bool:
         """Return whether time is over, or too many streams failed in a row."""
         return self.streak.over or self.reader.driver.clock() >= self.ends
 

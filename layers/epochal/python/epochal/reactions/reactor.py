@@ -12,6 +12,8 @@ from operator import itemgetter
 from typing import Final, TypeVar
 
 from epochal.errors import InvalidInput
+from epochal.feed.batch_reading import BatchReader
+from epochal.feed.events import FeedEvent
 from epochal.feed.filters import Predicate, span_filter
 from epochal.feed.hydration import WINDOW, events_of, opened_events
 from epochal.feed.results import SpanPage
@@ -29,6 +31,7 @@ from epochal.reactions.filter_coverage import FilterCoverage, Name, initial_unme
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Streak, TaskProgress, Work
 from epochal.reactions.page_tasks import PageTasks, Task, TaskResults, after_tasks, may_park, tasks_of
+from epochal.reactions.task_queue import TaskQueue
 
 T = TypeVar("T")
 
@@ -98,6 +101,7 @@ class Run:
     _span_reader: SpanReader | None = None
     _next: Checkpoint | None = None
     _reported: float = field(init=False)
+    _batches: BatchReader[FeedEvent] | None = None
 
     def __post_init__(self) -> None:
         self.meeting = FilterCoverage(known=partial(self.member.reader.categories, self.partition))
@@ -283,20 +287,23 @@ class Run:
         One stream alone is handled in this thread.
         """
         threads = min(self.member.reaction.parallel, len(todo.tasks))
+        if self._batches is None:
+            reader = self.member.reader
+            self._batches = BatchReader(reader.hydrate(self.partition), reader.driver.clock)
+        waiting = TaskQueue(todo.tasks, self._batches, work.must_stop)
+        results = deque[tuple[int, _Result]]()
         if threads <= 1:
-            yield from self._one_after_another(work, todo)
+            yield from self._one_after_another(work, waiting)
             return
-        waiting, results = deque(enumerate(todo.tasks)), deque[tuple[int, _Result]]()
 
         def handle_waiting() -> None:
             """Handle one task after another, until none waits."""
             while True:
                 try:
-                    number, task = waiting.popleft()
-                except IndexError:
-                    return
-                try:
-                    results.append((number, (task, work.handle(task))))
+                    if (taken := waiting.take()) is None:
+                        return
+                    number, task, events = taken
+                    results.append((number, (task, work.handle(task, events))))
                 except BaseException:
                     waiting.clear()
                     raise
@@ -315,12 +322,13 @@ class Run:
             waiting.clear()
             pool.shutdown(cancel_futures=True)
 
-    def _one_after_another(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+    def _one_after_another(self, work: Work, waiting: TaskQueue) -> Iterator[list[_Result]]:
         """Handle the tasks of a page in this thread; yield results every few seconds and at the end."""
         clock, results = self.member.driver.clock, list[_Result]()
         saved = clock()
-        for task in todo.tasks:
-            results.append((task, work.handle(task)))
+        while (taken := waiting.take()) is not None:
+            _, task, events = taken
+            results.append((task, work.handle(task, events)))
             if clock() >= saved + SAVE_SECONDS:
                 yield results
                 results, saved = [], clock()
