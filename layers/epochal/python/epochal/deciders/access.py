@@ -111,8 +111,8 @@ def snapshot(
         to_snapshot: converts a state into the event from which `evolve` restores it.
         version: version of the rules, at most 64 bytes. Change it if `evolve`, `to_snapshot` or `initial` makes other
             states of the same class: snapshots of another version are not used.
-        trust_unmarked: use snapshots that do not say what they were made with, too, as other programs write them, as
-            long as there is no `version`.
+        trust_unmarked: whether to use snapshots without a mark, too, such as those of other programs; only without a
+            `version`.
 
     Raises:
         InvalidInput: a version that is no short text.

@@ -55,10 +55,12 @@ class Cache:
 
     Args:
         entries: largest number of states.
-        max_bytes: at most so much by `size_of`; None for no such bound. A state that alone exceeds it is not kept.
-        max_seconds: what was read longer ago is read again; None for never. For states that hold what was unsealed: so
-            long after a subject was forgotten its data may still be in one (docs/guide/forgetting.md).
-        size_of: bytes of a state, about; None reckons all that a state refers to, in time proportional to it.
+        max_bytes: largest total of `size_of` over all states; None for no limit. A state that exceeds it alone is not
+            kept.
+        max_seconds: age in seconds after which a state is read again; None for no limit. Set it for states with
+            unsealed data: the data of a forgotten subject may stay in a state for this long (docs/guide/forgetting.md).
+        size_of: function that estimates a state's bytes; None counts all objects that the state refers to, in time
+            proportional to their number.
     """
 
     def __init__(

@@ -85,8 +85,7 @@ class WithAlso(Sequence[E]):
 
 
 Answer: TypeAlias = Sequence[E | Later | Event]
-"""What `decide` answers with: events of the domain, some by `EventCodec.tagged`, and timers that it sets or cancels.
-"""
+"""What `decide` returns: events of the domain, some by `EventCodec.tagged`, and timers that it sets or cancels."""
 
 
 def is_timer(answered: object) -> bool:
@@ -137,8 +136,8 @@ class Moved(Generic[B, R, T]):
 
     Attributes:
         name: name of what has moved.
-        onward: returns the present base of the decision. With True, what came with the refusal is recent enough;
-            otherwise it is read.
+        onward: function that returns the current base of the decision. Its argument says whether the base that came
+            with the refusal is recent enough; otherwise the base is read.
     """
 
     name: str

@@ -159,7 +159,7 @@ class Decisions:
                 result and the outcome. For a repeat under a key, `decide` is called again on the model of the first
                 call, only for its result.
             metadata: metadata for the events of this decision, however often it is made: what `epochal.metadata` takes.
-                They win over a block around the call, and what an event says itself wins over them.
+                They take precedence over a block around the call; an event's own metadata takes precedence over them.
             idempotency_key: identifies one decision within its store: a repeat of the command with its key is answered
                 like the first, whatever has been appended by then, and its events exist once. Only the key identifies a
                 repeat, not the command; and its model is of the events whose places are before the first's. A decision

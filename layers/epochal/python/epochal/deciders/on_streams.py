@@ -198,10 +198,10 @@ class Deciders(Generic[C, S, E]):
             load: how the state is loaded: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
                 taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
                 another try, and is never stored on.
-            expected: what the stream must be when it is decided on: a token or a version that the caller has seen, as
-                of an `If-Match`. If it is not, nothing is decided.
+            expected: expected version of the stream when the decision is made: a token or a version that the caller has
+                seen, such as that of an `If-Match`. If the stream has another version, the call raises `ConflictError`.
             metadata: metadata for the events of this decision, however often it is made: what `epochal.metadata` takes.
-                They win over a block around the call, and what an event says itself wins over them.
+                They take precedence over a block around the call; an event's own metadata takes precedence over them.
             idempotency_key: identifies one decision within its stream: for 24 hours, a repeat of the command with its
                 key is answered like the first, whatever the stream is by then, or is expected to be, and its events
                 exist once. Only the key identifies a repeat, not the command. A decision that stored nothing is made
@@ -215,7 +215,8 @@ class Deciders(Generic[C, S, E]):
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
             ConditionUnmet: a condition of what goes with the events (`WithAlso`) does not hold.
-            OutcomeUndetermined: a response was lost, and the evidence with it; or what a key was used for is pruned.
+            OutcomeUndetermined: a response was lost, and the events that would show the outcome were pruned; or events
+                that the key may have appended were pruned.
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.deciders.folding`.
         """
@@ -294,7 +295,7 @@ class Deciders(Generic[C, S, E]):
         return Loader(folder=folder, cache=self.cache)
 
     def _decision_source(self, given: Mapping[str, Projection[Any]] | None) -> Callable[..., OnStreams[Any]]:
-        """Return what builds the source of a decision: on the stream alone, or on projections too."""
+        """Return the class or function that builds a decision's source: with projections if `given` is set."""
         if given is None:
             return OnStreams
         from epochal.deciders.on_stream_and_query import OnStreamAndQuery  # noqa: PLC0415  most are on a stream alone
@@ -430,7 +431,7 @@ def handle_all(
 
 
 def _place_of(streams: Streams) -> tuple[object, ...]:
-    """Return what tells a table of streams from all others, whichever object opened it."""
+    """Return the identity of a table of streams, which is equal for all stores that use the table."""
     return (streams.driver.place, streams.table, streams.layout.name)
 
 

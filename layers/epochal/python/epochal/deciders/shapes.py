@@ -174,7 +174,7 @@ def flag_of(kind: type[Flag]) -> Shape:
             member: Any = kind(value)
         except ValueError:
             raise Mismatch(rule) from None
-        # A flag may drop the bits that it has no member for, or answer a bare number.
+        # A flag may drop bits without a member, or return a plain integer.
         if not isinstance(member, kind) or member.value != value:
             raise Mismatch(rule)
         return member
@@ -314,7 +314,7 @@ def _finite_decimal(value: Any) -> Decimal:
 
 
 _MOST_DIGITS: Final = sys.int_info.default_max_str_digits
-"""Most digits of an integer that Python reads, unless it is told otherwise."""
+"""Largest number of digits of an integer that Python reads by default."""
 
 
 def _write_decimal(value: Any) -> Decimal:

@@ -252,7 +252,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         )
 
     def confirmed(self, base: DecisionBase) -> bool:
-        """Return whether a single stream was read; for several, the append finds out."""
+        """Return whether the state of a single stream was read; for a joint decision, the append checks that."""
         return self.joint or base.loaded[0].confirmed
 
     def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, _All]:
@@ -266,7 +266,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def plan(self, base: DecisionBase) -> Plans[R]:
         """Call the user's function to decide, and return a plan of what each stream stores.
 
-        An error of a joint decision is kept: it stands only if all streams were as it saw them at one moment.
+        An error of a joint decision is kept in the plan. It is raised only if all streams had these states at one
+        moment.
         """
         try:
             for party, loaded in zip(self.parties, base.loaded, strict=True):

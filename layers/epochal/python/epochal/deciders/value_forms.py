@@ -30,7 +30,7 @@ class ValueForm(NamedTuple):
     Attributes:
         write: converts a value into what JSON can hold.
         read: converts what JSON holds into a value.
-        parse: converts JSON text into a value, without a detour for libraries that parse themselves.
+        parse: converts JSON text into a value, directly if the library has a parser of its own.
     """
 
     write: Callable[[Any], Any]

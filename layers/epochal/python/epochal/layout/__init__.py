@@ -1,4 +1,4 @@
-"""Layouts: streams as items and back. Each plans requests and interprets replies; none performs one.
+"""Layouts, which store streams as items. A layout plans requests and interprets replies; it sends none.
 
 streams        the interface of a layout to the store, and what an append is
 outcomes       the results of an append, as a layout returns them

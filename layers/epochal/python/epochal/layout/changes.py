@@ -94,10 +94,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """A change of a stream whose head does not tell the events, so that the store must be read."""
+    """A change of a stream whose head does not show the events, so that they must be read from the store."""
 
     stream: str
 
 
 Change = Span | Touched | Removal
-"""A change that a stream record tells. A removal has the `next` that the head has."""
+"""A change that a stream record reports. The `next` of a removal is that of the head."""

@@ -1,6 +1,6 @@
 """Decisions on the state of a stream under an idempotency key.
 
-`begin_decision` runs before the decision, and `resume_decision` on each head that it goes on with. Both look for an
+`begin_decision` runs before the decision, and `resume_decision` before each retry on a newer head. Both look for an
 earlier decision under the key, and return its outcome or the head to decide on. Each try of the decision is on exactly
 such a head, so a second decision under the key is never appended.
 """
@@ -84,7 +84,7 @@ def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Appended | Unde
     if new or (new is None and (yield from put_record(key.table, key.record, version_of(known))) is None):
         return KeyUnused()
     head: Head | None = yield from key.layout.load(key.table, key.stream)
-    # After the head, so that what it says covers every try that the head may have in it.
+    # The record is read after the head, so that its bound covers every try that the head may contain.
     record = (yield from load_record(key.table, key.record)) or (
         RecordContents(first=0) if new is False else None
     )
@@ -109,7 +109,7 @@ def resume_decision(
     """
     record: RecordContents | None = None
     if version_of(known) < version_of(since):
-        # The stream was begun anew, or the token is of another stream: no try may be below the record's bound.
+        # The stream was begun anew, or the token is of another stream. Search from the record's bound instead.
         record = yield from load_record(key.table, key.record)
     return (yield from _find_decision(key, known, record or RecordContents(first=version_of(since))))
 

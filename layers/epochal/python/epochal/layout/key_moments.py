@@ -1,8 +1,8 @@
 """The moment in an idempotency key that ends with a UUIDv7: when the key was made.
 
-Where stamps rise along a stream, appends under the key are stamped above that moment, whatever the clock says. So a
-state of that moment or before has no such append yet, and no record is needed; in a later state the search for the
-append ends at the moment.
+If stamps increase along a stream, every append under the key gets a stamp after that moment, whatever the clock says.
+So a state from that moment or earlier cannot contain the append, and no record is needed; in a later state, the search
+stops at the moment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Appends under an idempotency key: one append within its stream, whatever is expected later.
+"""Appends under an idempotency key: one append to the stream, whatever version later calls expect.
 
     no record      it is put before the first try; then the append goes out as any other does
     a record       the stream is searched for the append, from the record's bound up to the head that was read
@@ -7,8 +7,8 @@
       └ absent        the append goes out on that head; where it ends below the bound, the bound is lowered first
     refused again   it pauses (`giving_way`); then the append is looked for in what was written meanwhile
 
-The record only bounds the search. What makes the append once: every try is conditional on a head up to which the search
-has found nothing, and no try is below the bound.
+The record only limits the search. The batch is appended only once because every try is conditional on a head up to
+which the search has found nothing, and no try is below the bound.
 
 Unfolds alone leave no trace once replaced. They are written once, together with the record that says so.
 
@@ -150,7 +150,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
             return (yield from _tried(call, known))
     # Where the known head is newer than the key, what came since will be searched.
     head = yield from attempts.load(recent=new is False)
-    # After the head, so that what it says covers every try that the head may have in it.
+    # The record is read after the head, so that its bound covers every try that the head may contain.
     if (new := attempts.is_new(head)) is not None:
         contents = None if new else (yield from load_record(table, record)) or RecordContents(first=0)
     elif accepts(expected, head):

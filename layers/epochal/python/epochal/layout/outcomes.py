@@ -1,11 +1,11 @@
-"""How a layout answers an append: with the public outcomes, to which the store adds the capacity.
+"""The outcomes that a layout returns for an append. The store adds the capacity to them.
 
     Appended        of one stream: first index, version and token; of several: the outcome of each, in `streams`
     Conflict        of one stream: its current head, in `refused`; of several: the streams that are not as expected
     Undetermined    the evidence is pruned; of several streams, in all of them
 
-What keeps an append from being made may also be outside of the streams: then a conflict has `events` that match the
-condition, or `unmet` with the items of other tables as DynamoDB stores them, which the store converts.
+A condition outside the streams may also prevent an append: then the conflict has the `events` that match the condition,
+or, in `unmet`, items of other tables as DynamoDB stores them, which the store converts.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A layout has one item for each of its streams, the head, which every append changes in the same write as the events.
 
     An image of a head says where its stream ends, and what the latest write appended, or at least that it appended.
-    Events of a stream have the indices 0, 1, 2 and so on; what was pruned is below all that is there.
+    Events of a stream have the indices 0, 1, 2 and so on; pruned events precede all events that are left.
     Events that no image reported can be read from the store: healing finds each event of a gap that was not pruned.
     Other items in the table of heads are ignored; an item that looks like a head and is malformed raises.
 
@@ -85,7 +85,7 @@ class Port:
         categories: categories of its streams; by default the part of the name before the first `-`. A store may know
             better (`feed.history.History`).
         stored_items: steps that return the items of a stream with its events from one index to before another, and the
-            cost of each append to them; None where items do not tell.
+            cost of each append to them; None if the items do not show it.
         objects: function that returns the access of functions to the layout's objects in the bucket; None if it has
             none there.
         archive: archive of its streams; None if they have none.

@@ -36,8 +36,8 @@ class Fence:
     Attributes:
         query: the query.
         tags: fencing tags of each item of the query.
-        together: numbers of the items of which an event counts as seen only if all of their fencing tags have reached
-            it.
+        together: numbers of items whose matching events count as seen only if all fencing tags of the item have reached
+            them.
     """
 
     query: Query
@@ -212,8 +212,8 @@ def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool
 
     It must lie beyond `before` through every item that it matches.
 
-    Beyond the fence of one item an event may be new, and yet have been seen through the fence of another, since heads
-    are not read at one moment. Within a tag ids only increase, so the id tells on which side of a fence an event lies.
+    An event may lie beyond the fence of one item but have been seen already through the fence of another, because heads
+    are not read at one moment. Within a tag ids only increase, so the id shows on which side of a fence an event lies.
     """
     carried = {*event.tags, type_tag(event.type), EVERYTHING}
     seen, reached = _reached(event, before), _reached(event, until)

@@ -68,7 +68,7 @@ class Wanted:
         until: points at which the read ends.
         takes: function that says whether there is room for one more event.
         end: position of the read, if events are to carry theirs; else None.
-        field: argument that errors name; with `REST`, `until` came from outside, too.
+        field: name of the argument for errors; `REST` means that `until` came from outside, too.
         most: number of events of each tag that are wanted; None for all. A layout may read more.
     """
 
@@ -181,7 +181,7 @@ def first_in_the_way(
 def _one_at_least(takes: Takes) -> Takes:
     """Make a `takes` function that always accepts the first event.
 
-    Else a page without room for that event would never end, and a conflict would have no event.
+    Otherwise a page without room for that event would make no progress, and a conflict would have no event.
     """
     first = True
 

@@ -22,7 +22,7 @@ class End:
 
     Attributes:
         stream: name of the stream.
-        next: index after its last event; None where the head does not tell, and the store must be read.
+        next: index after its last event; None if the head does not show it, and the store must be read.
         pruned: index below which every event is gone.
         since: index below which other heads of the stream have the events.
         left: kind of the removal, if events are gone.

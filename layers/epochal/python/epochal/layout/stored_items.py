@@ -14,7 +14,7 @@ class StoredAppend:
         events: number of its events.
         bytes: bytes that its events take.
         units: write units outside of a transaction, in which it costs twice as much.
-        least: whether it may have cost more, since other contents of the item are no longer there.
+        least: whether `units` is a lower bound, because other contents of the item have been removed since.
         timestamp: time of the append, ISO 8601.
     """
 

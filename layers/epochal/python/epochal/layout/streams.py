@@ -1,13 +1,15 @@
-"""Named streams as the store sees them: what a layout of them answers, and what an append is and how it can end.
+"""The interface between the store and the layouts of named streams: heads, reads, batches and appends.
 
 A stream has one head, which every append changes. A head says where the stream ends, carries its latest events and its
 unfolds, and gives a token that makes the next append on it one request. Layouts keep these rules:
 
-    append      all or nothing, and once, whatever answers are lost; on what is known, or on what is found as expected
-    read        the head first; then all events in order, each once; what is pruned is passed over, and shown
-    prune       what is below the low-water mark is gone for readers at once, its items a part at a time, where a layout
-                can prune: what it may leave out are protocols of their own, as is what it can besides
+    append      all or nothing, and only once, even if responses are lost; on the known head, or on one that meets the
+                expected version
+    read        the head first; then all events in order, each once; pruned events are skipped, and the hole is shown
+    prune       events below the low-water mark are gone for readers at once; items are deleted a part at a time
     etags       each write leaves a new one of 32 hex digits: a layout derives it from the write, or takes `Batch.etag`
+
+Optional abilities, such as pruning, are protocols of their own.
 
 Randomness and time come from the caller. All methods but `room`, `stand`, `moment_of_key` and `is_new` are plans
 (DESIGN §3).
@@ -155,7 +157,7 @@ class ReadCursor(Protocol):
 
     @property
     def head(self) -> Head:
-        """The head that was read first; its low-water mark may be raised by what was found gone since."""
+        """The head that was read first; its low-water mark is raised if events turn out to be pruned."""
 
     @property
     def at(self) -> int:
@@ -219,7 +221,7 @@ class Batch:
 
 
 DECIDED: Final = b"dec"
-"""Stands in the append id of a decision in place of a digest of contents, which are whatever the decision was."""
+"""Bytes that replace the digest of contents in the append id of a decision, whose contents may differ between tries."""
 
 
 def decision_id(whose: bytes, events: int) -> bytes:

@@ -21,7 +21,7 @@ _PK = KeyAttribute(name="pk", type="S")
 _SK = KeyAttribute(name="sk", type="S")
 
 READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
-"""Read models of reactions: no part of the store, which any deployment can do without."""
+"""Read models of reactions. The table is no part of the store, and a deployment can do without it."""
 
 TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s", type="S"))
 """Pending timers by due time: the table can be rebuilt from the feed, and deployments may do without."""
