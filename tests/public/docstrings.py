@@ -22,13 +22,13 @@ ENTRY: Final = 4
 """Depth of an entry in a section."""
 
 
-def entries_of(docstring: str) -> Iterator[str]:
-    """The entries of the sections `Args:` and `Attributes:`, each as one line."""
+def entries_of(docstring: str, sections: tuple[str, ...] = SECTIONS) -> Iterator[str]:
+    """The entries of these sections, each as one line."""
     entry, inside = "", False
     for line in docstring.splitlines():
         depth = len(line) - len(line.lstrip())
         if line.strip() and depth == 0:
-            inside = line.strip() in SECTIONS
+            inside = line.strip() in sections
         elif inside and depth == ENTRY:
             yield entry
             entry = line.strip()
@@ -37,9 +37,10 @@ def entries_of(docstring: str) -> Iterator[str]:
     yield entry
 
 
-def described_names(docstring: str) -> set[str]:
-    """The names that the sections `Args:` and `Attributes:` of a docstring describe."""
-    matches = (re.match(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): \S", entry) for entry in entries_of(docstring))
+def described_names(docstring: str, sections: tuple[str, ...] = SECTIONS) -> set[str]:
+    """The names that these sections of a docstring describe."""
+    entries = entries_of(docstring, sections)
+    matches = (re.match(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): \S", entry) for entry in entries)
     return {name.lstrip("*") for match in matches if match for name in match[1].split(", ")}
 
 
