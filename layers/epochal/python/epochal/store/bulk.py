@@ -257,7 +257,7 @@ class _Line:
     Attributes:
         table: name of the table of streams.
         layout: the layout, which can write several appends at once.
-        ones: the appends.
+        entries: the appends, with their batches and answers.
         since: clock reading before the first request.
         writing: appends of the request under way.
     """

@@ -220,6 +220,9 @@ A write that a retry applies is removed, as if nothing had been lost. A write wh
 first try or another write may be the cause, which the layout finds out, and not this driver.
 """
 
+_LOOKED_UP: Final = object()
+"""Marks the write that steps look up (`Driver.read_back`): other steps have sent it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
@@ -238,7 +241,7 @@ class Driver:
         at_once: number of requests that may be under way at the same time, where steps ask for several.
         place: number that identifies the interpreter's tables among those of other accounts or regions; None gives each
             interpreter a number of its own.
-        after_write: whether the steps run here only look up a write that was made before; an `Unavailable` then says
+        read_back: whether the steps run here only look up a write that was made before; an `Unavailable` then says
             that a write may have been applied.
     """
 
@@ -266,7 +269,7 @@ class Driver:
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
-        unknown: _UnknownWrites = {"the write that is looked up"} if self.read_back else set()
+        unknown: _UnknownWrites = {_LOOKED_UP} if self.read_back else set()
         try:
             step, took = next(steps), 0.0
             while True:
