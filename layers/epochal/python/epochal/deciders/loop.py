@@ -197,12 +197,12 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         raise NotImplementedError
 
     @abstractmethod
-    def append(self, base: B, plan: P, since: float) -> tuple[R, T] | Earlier[R, T] | Moved[B, R, T]:
+    def append(self, base: B, plan: P, began: float) -> tuple[R, T] | Earlier[R, T] | Moved[B, R, T]:
         """Append what was decided on exactly `base`; return the outcome, an earlier answer, or `Moved`.
 
         A joint decision without events only checks that its streams are unchanged.
 
-        `since` is the clock reading before that.
+        `began` is the clock reading before that.
 
         Raises:
             StreamDeleted, OutcomeUndetermined: the decision cannot be completed.
@@ -253,13 +253,13 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
             # 4. Append on exactly the state that was decided on, or check it; return the outcome.
             attempt += 1
             place.write()
-            since = driver.clock()
-            answer = self.append(base, plan, since)
+            began = driver.clock()
+            answer = self.append(base, plan, began)
             # 5. If another writer was faster, decide again on the newer state: go to step 2.
             if isinstance(answer, Moved):
                 if attempt == attempts:
                     raise Contended(answer.name, attempt)
-                base = answer.onward(back_off(driver, attempt, since))
+                base = answer.onward(back_off(driver, attempt, began))
             elif isinstance(answer, Earlier):
                 base = answer
             else:

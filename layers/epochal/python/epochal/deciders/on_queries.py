@@ -236,7 +236,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         self,
         base: Model,
         plan: Decision[R, Event],
-        since: float,  # noqa: ARG002  a model has no age
+        began: float,  # noqa: ARG002  a model has no age
     ) -> tuple[R, Decided] | Earlier[R, Decided] | Moved[Model, R, Decided]:
         """Append unless newer events match the model's query; return the outcome, earlier answer or `Moved`."""
         store = self.decisions.store

@@ -291,7 +291,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
     def append(
-        self, base: DecisionBase, plan: Plans[R], since: float
+        self, base: DecisionBase, plan: Plans[R], began: float
     ) -> tuple[R, _All] | Earlier[R, _All] | Moved[DecisionBase, R, _All]:
         """Append the decided events if all streams are as read; return outcome, earlier answer or `Moved`."""
         appends = [stream.append for stream in plan.streams.values() if stream.append]
@@ -305,7 +305,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             return self._as_earlier(outcome.streams)
         if not isinstance(outcome, Appended):
             heads = _moved_heads(outcome)
-            return Moved(name=next(iter(heads)), onward=partial(self._onward, base, heads, since))
+            return Moved(name=next(iter(heads)), onward=partial(self._onward, base, heads, began))
         if plan.fault is not None:
             raise plan.fault
         outcomes = []
@@ -313,7 +313,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             appended = outcome.streams.get(party.stream)
             known: Known[Head] = stream_plan.base.known if appended is None else appended.token
             loaded = replace(stream_plan.base, state=stream_plan.state, known=known)
-            party.deciders.loader.keep(party.stream, loaded, since)
+            party.deciders.loader.keep(party.stream, loaded, began)
             if self.place is not None:
                 self.place.leave_note(token_of(known), self.streams.table, party.stream)
             outcomes.append(stream_plan.outcome(token_of(known)))
@@ -332,14 +332,14 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return latest
 
     def _onward(
-        self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
+        self, base: DecisionBase, heads: Mapping[str, Head | None], began: float, newest: bool
     ) -> DecisionBase | Earlier[R, _All]:
         """Return the base with changed streams' states updated, from heads or reads; or an earlier answer."""
         loaded = list(base.loaded)
         for place, party in enumerate(self.parties):
             stream, loader = party.stream, party.deciders.loader
             if stream in heads and newest:
-                loaded[place] = loader.make_state(stream, heads[stream], loaded[place], since)
+                loaded[place] = loader.make_state(stream, heads[stream], loaded[place], began)
             elif stream in heads:
                 loaded[place] = loader.read(stream, loaded[place])
         return self._unless_decided(loaded, base)

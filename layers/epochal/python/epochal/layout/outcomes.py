@@ -31,12 +31,12 @@ class RefusedAppend:
     Attributes:
         head: the current head; None if there is no stream.
         times: number of refusals in a row.
-        since: clock reading before the append.
+        began: clock reading before the append.
     """
 
     head: Head | None
     times: int = 1
-    since: float = -inf
+    began: float = -inf
 
 
 def conflict_at(head: Head | None) -> Conflict:

@@ -24,14 +24,14 @@ class Refusals(NamedTuple):
     Attributes:
         place: the stream.
         times: number of refusals.
-        since: clock reading before the append that was refused last.
+        began: clock reading before the append that was refused last.
         refused: clock reading when it was refused.
         waited: whether a load has waited since then.
     """
 
     place: StreamPlace
     times: int
-    since: float
+    began: float
     refused: float
     waited: bool = False
 
@@ -47,32 +47,32 @@ def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
     return expected.refused, replace(expected, refused=0)
 
 
-def complete(outcome: Outcome, capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
+def complete(outcome: Outcome, capacity: Capacity, *, began: float = -inf, refused: int = 0) -> Outcome:
     """Return a layout's outcome with the call's capacity, and in a conflict the number of refusals.
 
     Args:
         capacity: capacity of the whole call.
-        since: clock reading before the append.
+        began: clock reading before the append.
         refused: number of refusals before.
     """
     if isinstance(outcome, Conflict):
-        return _complete_conflict(outcome, capacity, since, refused)
+        return _complete_conflict(outcome, capacity, began, refused)
     return replace(outcome, capacity=capacity)
 
 
-def _complete_conflict(conflict: Conflict, capacity: Capacity, since: float, refused: int) -> Conflict:
+def _complete_conflict(conflict: Conflict, capacity: Capacity, began: float, refused: int) -> Conflict:
     """Return a conflict with its capacity, and with the number of refusals in its refusal and token."""
     if conflict.unmet:
         from epochal.store.outcomes import also_conflict  # noqa: PLC0415  few appends have anything with them
 
         return also_conflict(conflict, capacity)
     streams = {
-        stream: _complete_conflict(each, NOTHING, since, refused) for stream, each in conflict.streams.items()
+        stream: _complete_conflict(each, NOTHING, began, refused) for stream, each in conflict.streams.items()
     }
     refusal: RefusedAppend | None = conflict.refused
     if refusal is None:
         return replace(conflict, streams=streams, capacity=capacity)
-    refusal = replace(refusal, times=refused + 1, since=since)
+    refusal = replace(refusal, times=refused + 1, began=began)
     token = None if conflict.token is None else replace(conflict.token, refused=refusal.times)
     return replace(conflict, token=token, refused=refusal, capacity=capacity)
 

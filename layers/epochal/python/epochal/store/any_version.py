@@ -34,7 +34,7 @@ def append_in_turn(store: Streams, batch: Batch, expected: ExpectedVersion, key:
     with meter, QueuePlace(driver, (store.table, batch.stream)) as place:
         token: Token | None = place.note(store.table, batch.stream)
         place.write()
-        since = driver.clock()
+        began = driver.clock()
         outcome = None
         # A key, and ids, are looked for in the stream before the append; so are unfolds alone after a lost response.
         if (
@@ -48,7 +48,7 @@ def append_in_turn(store: Streams, batch: Batch, expected: ExpectedVersion, key:
             outcome = driver.run(store.layout.append(store.table, batch, expected, key))
         if isinstance(outcome, Appended):
             place.leave_note(outcome.token, store.table, batch.stream)
-    return complete(outcome, meter.capacity, since=since)
+    return complete(outcome, meter.capacity, began=began)
 
 
 def _append_at(store: Streams, driver: Driver, batch: Batch, token: Token) -> Outcome | None:

@@ -307,7 +307,7 @@ def _made(
     driver, meter = store.driver.metered()
     store = store.on(driver)
     with meter, explain_also_errors(options.also), _turn(store, given, options, tagged=concerned) as turn:
-        since = driver.clock()
+        began = driver.clock()
         if concerned:
             outcome = _with_tags(store, given, stored, options, key, turn=turn)
         else:
@@ -315,7 +315,7 @@ def _made(
             turn.write()
             outcome = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
             turn.changed = isinstance(outcome, Appended)
-    outcome = complete(outcome, meter.capacity, since=since, refused=refused)
+    outcome = complete(outcome, meter.capacity, began=began, refused=refused)
     if known or isinstance(outcome, Conflict):
         note_outcomes(store.driver, store.table, outcome.streams)
     return outcome

@@ -12,7 +12,7 @@ LONGEST_PAUSE: Final = max(giving_way.ROUND_TRIPS) * SLOWEST
 """Seconds of the longest pause."""
 
 
-def back_off(driver: Driver, refused: int, since: float) -> bool:
+def back_off(driver: Driver, refused: int, began: float) -> bool:
     """Wait before deciding again, except after the first refusal; return whether its head is usable.
 
     The pause grows with the duration of the refused append: where requests are slow, other writers need longer, too.
@@ -20,12 +20,12 @@ def back_off(driver: Driver, refused: int, since: float) -> bool:
     Args:
         driver: driver whose clock and sleep are used.
         refused: number of refusals in a row.
-        since: clock reading before the append that was refused.
+        began: clock reading before the append that was refused.
 
     Returns:
         Whether the head that came back with the refusal can be used; after a pause the stream must be read again.
     """
-    seconds = pause_seconds(refused, driver.clock() - since, driver.luck())
+    seconds = pause_seconds(refused, driver.clock() - began, driver.luck())
     if not seconds:
         return True
     driver.rest(seconds)

@@ -237,7 +237,7 @@ def _append_together(store: Streams, entries: Sequence[_Entry]) -> None:
                 entry.result = error
     entries = [entry for entry in entries if entry.result is None]
     driver, meter = store.driver.metered()
-    line = _Line(table=store.table, layout=store.layout, entries=entries, since=driver.clock())
+    line = _Line(table=store.table, layout=store.layout, entries=entries, began=driver.clock())
     try:
         driver.run(line.steps())
     except EpochalError as error:
@@ -258,14 +258,14 @@ class _Line:
         table: name of the table of streams.
         layout: the layout, which can write several appends at once.
         entries: the appends, with their batches and answers.
-        since: clock reading before the first request.
+        began: clock reading before the first request.
         writing: appends of the request under way.
     """
 
     table: str
     layout: Any
     entries: Sequence[_Entry]
-    since: float
+    began: float
     writing: Sequence[_Entry] = ()
 
     def steps(self) -> Steps[None]:
@@ -399,7 +399,7 @@ class _Line:
         if isinstance(known, Token):
             return Conflict(version=known.version, token=known)
         count, _ = refusals_of(entry.append.expected)
-        conflict = complete(conflict_at(known), NOTHING, since=self.since, refused=count)
+        conflict = complete(conflict_at(known), NOTHING, began=self.began, refused=count)
         assert isinstance(conflict, Conflict)  # noqa: S101  it is complete, and no other outcome
         return conflict
 

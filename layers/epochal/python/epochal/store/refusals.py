@@ -36,7 +36,7 @@ def note_outcomes(driver: Driver, table: str, outcomes: Mapping[str, Outcome]) -
             _replace(place, ())
         elif isinstance(outcome, Conflict) and isinstance(outcome.refused, RefusedAppend):
             refused, now = outcome.refused, driver.clock()
-            _replace(place, (Refusals(place=place, times=refused.times, since=refused.since, refused=now),))
+            _replace(place, (Refusals(place=place, times=refused.times, began=refused.began, refused=now),))
 
 
 def give_way(driver: Driver, table: str, stream: str) -> int:
@@ -51,7 +51,7 @@ def give_way(driver: Driver, table: str, stream: str) -> int:
         return 0
     if not refusals.waited:
         _replace(place, (refusals._replace(waited=True),))
-        pause = pause_seconds(refusals.times, refusals.refused - refusals.since, driver.luck())
+        pause = pause_seconds(refusals.times, refusals.refused - refusals.began, driver.luck())
         driver.rest(pause - (driver.clock() - refusals.refused))
     return refusals.times
 

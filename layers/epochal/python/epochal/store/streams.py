@@ -233,9 +233,9 @@ class Streams:
             outcome = any_version.append_in_turn(self, batch, expected, idempotency_key)
         else:
             steps = self.layout.append(self.table, batch, expected, idempotency_key)
-            since = self.driver.clock()
+            began = self.driver.clock()
             outcome, capacity = self.driver.measured(steps)
-            outcome = complete(outcome, capacity, since=since, refused=refused)
+            outcome = complete(outcome, capacity, began=began, refused=refused)
         if known or isinstance(outcome, Conflict):
             from epochal.store.refusals import note_outcomes  # noqa: PLC0415  as above
 
@@ -794,7 +794,7 @@ class Streams:
             if refusal is not None:
                 if refusal.head is not None and refusal.head.stream != stream:
                     raise InvalidInput("refused", f"is a conflict of another stream: {refusal.head.stream}")
-                if back_off(self.driver, refusal.times, refusal.since):
+                if back_off(self.driver, refusal.times, refusal.began):
                     return refusal.head
         return self.head(stream, whole=whole, recent=recent)
 

@@ -462,7 +462,7 @@ class _OnAggregate(
         self,
         base: Standing[S],
         plan: Decision[R, E],
-        since: float,  # noqa: ARG002  a head has no age
+        began: float,  # noqa: ARG002  a head has no age
     ) -> (
         tuple[R, AggregateTransacted[S, E]]
         | Earlier[R, AggregateTransacted[S, E]]
