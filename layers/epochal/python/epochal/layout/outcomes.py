@@ -11,32 +11,15 @@ or, in `unmet`, items of other tables as DynamoDB stores them, which the store c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from epochal.lazy_dataclasses import dataclass
 from epochal.model.capacity import NOTHING, Capacity
-from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.outcomes import Appended, Conflict, Outcome, RefusedAppend, Undetermined
 
 if TYPE_CHECKING:
     from epochal.layout.streams import Head
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedAppend:
-    """The head that came with a conflict, the number of refusals in a row, and when the append began.
-
-    Attributes:
-        head: the current head; None if there is no stream.
-        times: number of refusals in a row.
-        began: clock reading before the append.
-    """
-
-    head: Head | None
-    times: int = 1
-    began: float = -inf
 
 
 def conflict_at(head: Head | None) -> Conflict:
@@ -49,8 +32,7 @@ def conflict_at(head: Head | None) -> Conflict:
 
 def refusing_head(conflict: Conflict) -> Any:
     """Return the head that came with the conflict of one stream; None if there is no stream."""
-    refused: RefusedAppend | None = conflict.refused
-    return None if refused is None else refused.head
+    return None if conflict.refused is None else conflict.refused.head
 
 
 def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity = NOTHING) -> Outcome:

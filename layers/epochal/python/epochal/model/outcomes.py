@@ -6,6 +6,7 @@ Match on all three: a conflict is an answer, not an accident (DESIGN §5.1).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.lazy_dataclasses import dataclass, field
@@ -55,6 +56,21 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedAppend:
+    """The head that came with a conflict, the number of refusals in a row, and when the append began.
+
+    Attributes:
+        head: the current head (`layout.streams.Head`); None if there is no stream.
+        times: number of refusals in a row.
+        began: clock reading before the append.
+    """
+
+    head: Any
+    times: int = 1
+    began: float = -inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
     """The result of an append that wrote nothing: the stream, matching events or `also` conditions did not allow it.
 
@@ -82,7 +98,7 @@ class Conflict:
     version: int = 0
     token: Token | None = None
     deleted: bool = False
-    refused: Any = field(default=None, compare=False, repr=False)
+    refused: RefusedAppend | None = field(default=None, compare=False, repr=False)
     events: tuple[Recorded, ...] = ()
     position: Position = _NOWHERE
     more: bool = False

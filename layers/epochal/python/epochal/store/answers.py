@@ -6,7 +6,6 @@ from contextvars import ContextVar
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
-from epochal.layout.outcomes import RefusedAppend
 from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import replace
 from epochal.model.capacity import NOTHING, Capacity
@@ -69,10 +68,9 @@ def _complete_conflict(conflict: Conflict, capacity: Capacity, began: float, ref
     streams = {
         stream: _complete_conflict(each, NOTHING, began, refused) for stream, each in conflict.streams.items()
     }
-    refusal: RefusedAppend | None = conflict.refused
-    if refusal is None:
+    if conflict.refused is None:
         return replace(conflict, streams=streams, capacity=capacity)
-    refusal = replace(refusal, times=refused + 1, began=began)
+    refusal = replace(conflict.refused, times=refused + 1, began=began)
     token = None if conflict.token is None else replace(conflict.token, refused=refusal.times)
     return replace(conflict, token=token, refused=refusal, capacity=capacity)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from epochal.layout.outcomes import RefusedAppend
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.store.answers import REFUSALS, Refusals, StreamPlace
 from epochal.store.backing_off import LONGEST_PAUSE, pause_seconds
@@ -34,7 +33,7 @@ def note_outcomes(driver: Driver, table: str, outcomes: Mapping[str, Outcome]) -
         place = (driver.place, table, stream)
         if isinstance(outcome, Appended):
             _replace(place, ())
-        elif isinstance(outcome, Conflict) and isinstance(outcome.refused, RefusedAppend):
+        elif isinstance(outcome, Conflict) and outcome.refused is not None:
             refused, now = outcome.refused, driver.clock()
             _replace(place, (Refusals(place=place, times=refused.times, began=refused.began, refused=now),))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from epochal.codec.bodies import MAX_DECODED
 from epochal.errors import EventsPruned, InvalidInput
-from epochal.layout.outcomes import RefusedAppend, combine_outcomes
+from epochal.layout.outcomes import combine_outcomes
 from epochal.layout.streams import (
     NEVER,
     Also,
@@ -790,12 +790,13 @@ class Streams:
         if refused is not None:
             from epochal.store.backing_off import back_off  # noqa: PLC0415  few are refused
 
-            refusal: RefusedAppend | None = refused.refused
+            refusal = refused.refused
             if refusal is not None:
-                if refusal.head is not None and refusal.head.stream != stream:
-                    raise InvalidInput("refused", f"is a conflict of another stream: {refusal.head.stream}")
+                head: Head | None = refusal.head
+                if head is not None and head.stream != stream:
+                    raise InvalidInput("refused", f"is a conflict of another stream: {head.stream}")
                 if back_off(self.driver, refusal.times, refusal.began):
-                    return refusal.head
+                    return head
         return self.head(stream, whole=whole, recent=recent)
 
     def _state(self, head: Head, start: int | None, *, fetch: bool) -> StreamState:
