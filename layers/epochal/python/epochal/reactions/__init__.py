@@ -10,6 +10,7 @@ steering         pauses, resumes, resets and deletes groups, and shows their lag
 reactor          runs a reaction over a partition
 group_member     reads and replaces the state of the group for one process
 page_tasks       makes tasks of a page of the feed, and computes the state after them
+task_queue       keeps tasks that wait for a thread, with events that were read in batches
 handling         handles the events of one stream
 calls            calls the handler, and waits for it
 event_loop       runs handlers that are `async def` in a thread
