@@ -335,7 +335,7 @@ def _turn(
     if tagged:
         tags = store.tagged
         condition = tags.condition(options.fail_if, options.after, options.takes)
-        keys += keys_of(tags.site, tags_of(tags.site, _events_with_tags(appends), condition))
+        keys += keys_of(tags.site.table, tags_of(tags.site, _events_with_tags(appends), condition))
     return QueuePlace(store.driver, *keys, inner=True)
 
 
@@ -376,7 +376,7 @@ def _with_tags(
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
     condition = tagged.condition(options.fail_if, options.after, options.takes)
-    ends = ends_left(tagged.site, turn)
+    ends = ends_left(tagged.site.table, turn)
     turn.write()
     outcome = store.driver.run(
         layout.append_tagged(
@@ -392,7 +392,7 @@ def _with_tags(
             decided=reads is not None,
         )
     )
-    leave_ends(tagged.site, turn, outcome)
+    leave_ends(tagged.site.table, turn, outcome)
     if isinstance(outcome, Undetermined):
         return outcome
     if isinstance(outcome, Appended) and not outcome.position.seen and reads is None:

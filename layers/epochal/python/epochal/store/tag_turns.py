@@ -29,17 +29,17 @@ def tags_of(site: TagStreams, events: Iterable[Event], condition: AppendConditio
     return tags if condition is None else tags.union(condition.fence.all_tags)
 
 
-def keys_of(site: TagStreams, tags: Iterable[str]) -> list[Key]:
-    """Return the keys of the queues of tags."""
-    return [_key(site, tag) for tag in tags]
+def keys_of(table: str, tags: Iterable[str]) -> list[Key]:
+    """Return the keys of the queues of tags in a table."""
+    return [_key(table, tag) for tag in tags]
 
 
-def ends_left(site: TagStreams, place: QueuePlace) -> Mapping[str, Reached]:
+def ends_left(table: str, place: QueuePlace) -> Mapping[str, Reached]:
     """Return the ends of tags that the last callers on them have left, by tag."""
-    return {key[-1]: end for key, end in place.fresh_notes.items() if key == _key(site, key[-1])}
+    return {key[-1]: end for key, end in place.fresh_notes.items() if key == _key(table, key[-1])}
 
 
-def leave_ends(site: TagStreams, place: QueuePlace, outcome: object) -> None:
+def leave_ends(table: str, place: QueuePlace, outcome: object) -> None:
     """Leave the ends of the tags for the next caller after an append.
 
     After a conflict, which has written nothing, callers may go on together.
@@ -49,9 +49,9 @@ def leave_ends(site: TagStreams, place: QueuePlace, outcome: object) -> None:
     if not isinstance(outcome, Appended) or outcome.replayed or not place.is_awaited:
         return
     for tag, reached in {**outcome.position.heads, **outcome.position.seen}.items():
-        if reached.token is not None:
-            place.leave_note(reached, *_key(site, tag))
+        if reached.count:
+            place.leave_note(reached, *_key(table, tag))
 
 
-def _key(site: TagStreams, tag: str) -> Key:
-    return (site.table, _AFTER_STREAMS, tag)
+def _key(table: str, tag: str) -> Key:
+    return (table, _AFTER_STREAMS, tag)

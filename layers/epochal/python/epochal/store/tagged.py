@@ -590,7 +590,7 @@ class TaggedEvents(TaggedStore):
         Args:
             query: query of the decisions.
         """
-        return keys_of(self.site, fence(query, type_heads=self.type_heads).all_tags)
+        return keys_of(self.site.table, fence(query, type_heads=self.type_heads).all_tags)
 
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
         """Encode checked events as a batch for one append at the present time.
@@ -617,14 +617,15 @@ class TaggedEvents(TaggedStore):
 
     def _turn(self, events: Sequence[Event], condition: AppendCondition | None) -> QueuePlace:
         """Return the place of an append in the queues of its tags."""
-        return QueuePlace(self.driver, *keys_of(self.site, tags_of(self.site, events, condition)), inner=True)
+        tags = tags_of(self.site, events, condition)
+        return QueuePlace(self.driver, *keys_of(self.site.table, tags), inner=True)
 
     def _append(
         self, events: Sequence[Event], condition: AppendCondition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
         """Append checked events using the tag ends that callers left; leave the new ones; return the outcome."""
         batch = self.batch(events)
-        if ends := ends_left(self.site, place):
+        if ends := ends_left(self.site.table, place):
             batch = replace(batch, ends=ends)
         if also:
             from epochal.store.also import checked, digest  # noqa: PLC0415  few appends have anything with them
@@ -632,7 +633,7 @@ class TaggedEvents(TaggedStore):
             batch = replace(batch, also=checked(also, (self.site.table,)), beside=digest(also)[:8])
         place.write()
         outcome = self.driver.run(append(self.site, batch, condition))
-        leave_ends(self.site, place, outcome)
+        leave_ends(self.site.table, place, outcome)
         return outcome
 
     def _reads(self, fenced: Fence) -> PageReads:

@@ -11,6 +11,8 @@ condition. What a refusal means:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from epochal.contrib.sekiban.items import TagSite, read_head
 from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
@@ -28,18 +30,26 @@ from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Refusal, Steps
 from epochal.plan.values import Key
 
+NO_HEADS: Final[Mapping[str, Reached]] = MappingProxyType({})
+
 
 def append(
-    site: TagSite, batch: TaggedBatch, condition: AppendCondition | None = None
+    site: TagSite,
+    batch: TaggedBatch,
+    condition: AppendCondition | None = None,
+    known: Mapping[str, Reached] = NO_HEADS,
 ) -> Steps[Appended | Conflict]:
     """Append a batch of tagged events unless a condition fails; return the outcome or the conflict.
+
+    Args:
+        known: heads that the process has left, by tag, which need not be read.
 
     Raises:
         CorruptData: a head of one of the tags is malformed.
         InvalidInput: an event id exists with other contents, or only some of the ids exist, or the position belongs to
             another query.
     """
-    answer = yield from _append(site, batch, condition)
+    answer = yield from _append(site, batch, condition, known)
     if isinstance(answer, Appended):
         return answer
     # The conflicting events may be this batch's own, stored by a call whose response was lost.
@@ -51,7 +61,7 @@ def append(
 
 
 def _append(
-    site: TagSite, batch: TaggedBatch, condition: AppendCondition | None
+    site: TagSite, batch: TaggedBatch, condition: AppendCondition | None, known: Mapping[str, Reached]
 ) -> Steps[Appended | Conflict]:
     """Append a batch in a transaction, and retry on newer heads until there is an outcome or a conflict."""
     position = Position()
@@ -60,7 +70,7 @@ def _append(
         if isinstance(begun, Conflict):
             return begun
         position = begun
-    heads = yield from _heads(site, batch, position)
+    heads = yield from _heads(site, batch, position, known)
     while True:
         planned = plan(site, batch, heads, tuple(position.seen))
         reply = yield from _sent(site, batch, planned)
@@ -144,10 +154,14 @@ def _in_the_way(
     return (yield from first_in_the_way(reads, position, until, condition.takes))
 
 
-def _heads(site: TagSite, batch: TaggedBatch, position: Position) -> Steps[dict[str, Reached]]:
-    """Return the head of every tag concerned: from the position where it has them, the others read."""
-    reached: dict[str, Reached] = {**position.heads, **position.seen}
-    missing = sorted(_tags(site, batch).difference(reached))
+def _heads(
+    site: TagSite, batch: TaggedBatch, position: Position, known: Mapping[str, Reached]
+) -> Steps[dict[str, Reached]]:
+    """Return the head of every tag concerned: from the position or the process where known, the others read."""
+    tags = _tags(site, batch)
+    latest = {tag: head for tag, head in known.items() if tag in tags}
+    reached: dict[str, Reached] = {**position.heads, **latest, **position.seen}
+    missing = sorted(tags.difference(reached))
     return reached | (yield from read_heads(site, missing))
 
 

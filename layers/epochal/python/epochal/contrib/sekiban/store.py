@@ -15,10 +15,10 @@ from epochal.contrib.sekiban.append import append
 from epochal.contrib.sekiban.entries import events_by_id
 from epochal.contrib.sekiban.items import RecordedTaggedEvent, TaggedEvent, TagSite, read_event, tag_site_of
 from epochal.contrib.sekiban.reading import DcbReads, read_heads, settled_events
-from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch
+from epochal.contrib.sekiban.transaction import Stamp, TaggedBatch, tags_of
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.queries import AppendCondition, Fence
+from epochal.layout.queries import AppendCondition, Fence, fence
 from epochal.layout.streams import Also
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
@@ -26,11 +26,12 @@ from epochal.model.events import Event
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.outcomes import Appended, Conflict
-from epochal.model.tags import make_place
+from epochal.model.tags import Query, make_place
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
-from epochal.store.queueing import QueuePlace
+from epochal.store.queueing import Key, QueuePlace
+from epochal.store.tag_turns import ends_left, keys_of, leave_ends
 from epochal.store.tagged import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
@@ -138,14 +139,24 @@ class DcbEvents(TaggedStore):
 
         return TagListings(store=self)
 
+    def queues_of(self, query: Query) -> Sequence[Key]:
+        """Return keys of this process's queues, one for each tag whose head an append on the query checks.
+
+        Args:
+            query: query of the decisions.
+        """
+        return keys_of(self.site.tags, fence(query, type_heads=self.type_heads).all_tags)
+
+    def _turn(self, events: Sequence[Event], condition: AppendCondition | None) -> QueuePlace:
+        """Return the place of an append in the queues of the tags whose heads it moves or checks."""
+        tags = {tag for event in events for tag in tags_of(event, type_heads=self.type_heads)}
+        checked = () if condition is None else condition.fence.all_tags
+        return QueuePlace(self.driver, *keys_of(self.site.tags, tags.union(checked)), inner=True)
+
     def _append(
-        self,
-        events: Sequence[Event],
-        condition: AppendCondition | None,
-        also: Also,
-        place: QueuePlace,  # noqa: ARG002  it has no queues
+        self, events: Sequence[Event], condition: AppendCondition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
-        """Append events under a condition, with fresh timestamps and sortable ids.
+        """Append events under a condition, with fresh timestamps and sortable ids, on the heads that callers left.
 
         Raises:
             InvalidInput: `also` has writes to other tables, which cannot go with an append to Sekiban's tables.
@@ -160,7 +171,11 @@ class DcbEvents(TaggedStore):
             for event in events
         )
         batch = TaggedBatch(events=tuple(map(TaggedEvent.of, events)), stamps=tuple(stamps))
-        return self.driver.run(append(self.site, batch, condition))
+        heads = ends_left(self.site.tags, place)
+        place.write()
+        outcome = self.driver.run(append(self.site, batch, condition, heads))
+        leave_ends(self.site.tags, place, outcome)
+        return outcome
 
     def _reads(self, fenced: Fence) -> DcbReads:
         """Make the reader of a fenced query."""
