@@ -33,6 +33,7 @@ from epochal.contrib.event_store_adapter.ids import AggregateId
 from epochal.contrib.event_store_adapter.snapshot_policies import every
 from epochal.contrib.event_store_adapter.state_codecs import StateCodec
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban.store import DcbEvents, opened
 from epochal.deciders.cache import Cache
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import AllowStale
@@ -164,7 +165,7 @@ class Contention:
     longest: float
 
 
-Store = TypeVar("Store", Streams, TaggedEvents, AggregateStore)
+Store = TypeVar("Store", Streams, TaggedEvents, AggregateStore, DcbEvents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,11 @@ class Place:
     def tagged(self) -> TaggedEvents:
         """Tagged events on pages."""
         return self._fated(self._deployment.tagged)
+
+    @property
+    def dcb(self) -> DcbEvents:
+        """Tagged events in Sekiban's tables."""
+        return self._fated(opened(self._deployment))
 
     @property
     def aggregates(self) -> AggregateStore:

@@ -9,6 +9,7 @@ units are exact, the rates are those of the schedule:
     own streams     events of a stream of the writer's own, all under one tag: a transaction on the stream and the tag
     no stream       events under the tag alone: one conditional write of the tag's page
     decisions       on the events of the tag, which are read first, each with one new event under it
+    Sekiban         events under the tag alone in Sekiban's tables: a transaction of event, entry and head
 
 `alone` is a single writer that makes as many appends one after another. A rate is given as a part of its rate.
 """
@@ -29,6 +30,7 @@ from epochal.model.events import Event
 from epochal.model.expected_version import NO_STREAM, ExpectedVersion
 from epochal.model.tags import Query, QueryItem
 from epochal.store.driver import Driver, Meter
+from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tables
 
 TAG: Final = "course:1"
@@ -57,12 +59,14 @@ class Subject:
         writer: makes the function that a writer calls for each append, from its stores and its number.
         within: bounds by number of writers, for writers of one process.
         between: bounds by number of writers, for writers of as many processes.
+        store: makes the store of tagged events in which the events are counted.
     """
 
     name: str
     writer: Callable[[Place, int], Append]
     within: dict[int, Bound]
     between: dict[int, Bound]
+    store: Callable[[Place], TaggedStore] = lambda place: place.tagged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,10 @@ def _decisions(place: Place, number: int) -> Append:  # noqa: ARG001  all alike
     return partial(decisions.handle, {"count": count}, lambda _: [_event()])
 
 
+def _sekiban(place: Place, number: int) -> Append:  # noqa: ARG001  all alike
+    return partial(place.dcb.append, [_event()])
+
+
 def _event() -> Event:
     return Event(type="Enrolled", data=b'{"seat": 17}', tags=(TAG,))
 
@@ -133,6 +141,13 @@ SUBJECTS: Final = (
         writer=_decisions,
         within={8: Bound(wasted=0.05, rate=0.8), 32: Bound(wasted=0.05, rate=0.8)},
         between={8: Bound(wasted=2, rate=0.8), 32: Bound(wasted=4, rate=0.8)},
+    ),
+    Subject(
+        name="Sekiban",
+        writer=_sekiban,
+        store=lambda place: place.dcb,
+        within={8: Bound(wasted=0.05, rate=0.8), 32: Bound(wasted=0.05, rate=0.8)},
+        between={8: Bound(wasted=8, rate=0.8), 32: Bound(wasted=16, rate=0.8)},
     ),
 )
 
@@ -166,7 +181,7 @@ def share(
         schedule.begin(partial(write, subject.writer(place() if between else one, number)))
     schedule.run()
     made = len(took)
-    reader = replace(one, driver=Driver(execute=tables.execute, meter=Meter())).tagged
+    reader = subject.store(replace(one, driver=Driver(execute=tables.execute, meter=Meter())))
     return Shared(
         kept=len(reader.read(Query(items=(QueryItem(tags=[TAG]),))).events),
         appends=made,

@@ -6,7 +6,7 @@ import pytest
 
 from bench.shared_tag import EACH, SUBJECTS, Bound, Subject, holds, share
 
-OWN_STREAMS, NO_STREAM, DECISIONS = SUBJECTS
+OWN_STREAMS, NO_STREAM, DECISIONS, SEKIBAN = SUBJECTS
 CASES = [
     pytest.param(
         subject,

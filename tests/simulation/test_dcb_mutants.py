@@ -254,6 +254,26 @@ def half_of_an_append_that_shows_is_all_of_it(patch: Patch) -> None:
     patch.setattr(append, "settled_events", nothing_settled)
 
 
+@mutant("a condition was violated", begin=21)
+def what_others_append_during_a_pause_is_not_looked_at(patch: Patch) -> None:
+    class Fresh(dict[str, Reached]):
+        """Heads as they were read after a pause; those at the beginning are put together with others."""
+
+    advance = append._advance  # noqa: SLF001  # what looks at them
+
+    def read_heads(site: TagSite, tags: Sequence[str]) -> Steps[dict[str, Reached]]:
+        return Fresh((yield from reading.read_heads(site, tags)))
+
+    def careless(*given: Any) -> Steps[Any]:
+        *_, condition, position, heads = given
+        if condition is None or not isinstance(heads, Fresh):
+            return (yield from advance(*given))
+        return replace(position, seen={tag: heads[tag] for tag in position.seen})
+
+    patch.setattr(append, "read_heads", read_heads)
+    patch.setattr(append, "_advance", careless)
+
+
 @pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
     MUTANTS.find_out(name, monkeypatch, replay, SEEDS)

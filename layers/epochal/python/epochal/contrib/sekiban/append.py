@@ -5,7 +5,8 @@ condition. What a refusal means:
 
     an event of ours exists             appended before: the id decides, and the contents must agree
     a fence moved, with a new match     conflict, with the matching events
-    anything else moved                 again, on the heads that came back: an unrelated append is no conflict
+    anything else moved                 again, on the heads that came back: an unrelated append is no conflict; from the
+                                        second time on after a pause (`giving_way`), on heads that are read again
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from epochal.contrib.sekiban.items import TagSite, read_head
 from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
 from epochal.contrib.sekiban.transaction import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.errors import CorruptData
+from epochal.layout.giving_way import pause_after
 from epochal.layout.queries import AppendCondition, IdTaken, check_covered
 from epochal.layout.query_reads import first_in_the_way
 from epochal.lazy_dataclasses import replace
@@ -61,7 +63,10 @@ def append(
 
 
 def _append(
-    site: TagSite, batch: TaggedBatch, condition: AppendCondition | None, known: Mapping[str, Reached]
+    site: TagSite,
+    batch: TaggedBatch,
+    condition: AppendCondition | None,
+    known: Mapping[str, Reached] = NO_HEADS,
 ) -> Steps[Appended | Conflict]:
     """Append a batch in a transaction, and retry on newer heads until there is an outcome or a conflict."""
     position = Position()
@@ -70,7 +75,7 @@ def _append(
         if isinstance(begun, Conflict):
             return begun
         position = begun
-    heads = yield from _heads(site, batch, position, known)
+    heads, refusals = (yield from _heads(site, batch, position, known)), 0
     while True:
         planned = plan(site, batch, heads, tuple(position.seen))
         reply = yield from _sent(site, batch, planned)
@@ -86,13 +91,31 @@ def _append(
                 return Appended(events=stored, position=position, replayed=True)
         moved = _came_back(reply, planned)
         _check_moved(heads, moved)
-        heads = heads | moved
-        if condition is not None:
-            reached = {tag: heads[tag] for tag in position.seen}
-            conflicts = yield from _in_the_way(site, batch, condition, position, reached)
-            if conflicts.events:
-                return conflicts
-            position = replace(position, seen=reached)
+        heads, refusals = heads | moved, refusals + 1
+        newest = yield from _advance(site, batch, condition, position, heads)
+        pause = pause_after(refusals)
+        if pause is not None and isinstance(newest, Position):
+            yield pause
+            heads = yield from read_heads(site, sorted(heads))
+            newest = yield from _advance(site, batch, condition, newest, heads)
+        if isinstance(newest, Conflict):
+            return newest
+        position = newest
+
+
+def _advance(
+    site: TagSite,
+    batch: TaggedBatch,
+    condition: AppendCondition | None,
+    position: Position,
+    heads: Mapping[str, Reached],
+) -> Steps[Position | Conflict]:
+    """Advance a condition's position to these heads, and return it; or the conflict that is between them."""
+    if condition is None:
+        return position
+    reached = {tag: heads[tag] for tag in position.seen}
+    conflicts = yield from _in_the_way(site, batch, condition, position, reached)
+    return conflicts if conflicts.events else replace(position, seen=reached)
 
 
 def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | Refusal]:
