@@ -19,7 +19,7 @@ from epochal.feed.stream_history import StreamHistory
 from epochal.layout.changes import Span
 from epochal.model.events import Event
 from epochal.pages import reading
-from epochal.pages.items import Page, page_key, read_page
+from epochal.pages.items import Page, page_key, read_page, write_page
 from epochal.pages.layout import Pages
 from epochal.pages.pruning import delete
 from epochal.plan.batches import get_all
@@ -123,6 +123,13 @@ def _change(chance: random.Random, tables: MemoryTables, streams: Streams, strea
             items = [item for item in tables.items(TABLE) if item["p"]["S"] == stream]
             item = chance.choice(items)
             tables.execute(Put(table=TABLE, item=_broken(chance, item)))
+        case 5 | 6:
+            # A first page that is older than the others, as replication may leave it for a while.
+            page = next(read_page(item) for item in tables.items(TABLE) if item["p"]["S"] == stream)
+            kept = page.frames[: max(1, len(page.frames) - chance.randint(0, 1))]
+            version = page.index + sum(frame.count for frame in kept)
+            older = replace(page, frames=kept, version=version, full=False, unfolds=b"", stamp=None)
+            tables.execute(Put(table=TABLE, item=write_page(older)))
 
 
 def _broken(chance: random.Random, item: Item) -> Item:
