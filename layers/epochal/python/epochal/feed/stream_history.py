@@ -134,8 +134,8 @@ class _BatchHydration(_Hydration):
 
         Events that need no more work are returned as a list.
         """
-        wanted = {stream: (first, end - first) for stream, first, end in ranges}
-        found = self.reader.found_in_batch(self.layout, wanted)
+        by_stream = {stream: (first, end) for stream, first, end in ranges}
+        found = self.reader.found_in_batch(self.layout, by_stream)
         batch: dict[Range, Iterable[FeedEvent | UnopenedFeedEvent]] = {}
         for range_ in ranges:
             events = found.get(range_[0])

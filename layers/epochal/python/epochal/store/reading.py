@@ -336,18 +336,21 @@ class Reader:
     ) -> dict[str, list[Recorded] | Iterator[Found]]:
         """Read several streams in one batch; return the events of those for which it suffices, as `found` does.
 
-        Small events are returned as a list, if all of a stream are and none is pruned.
+        Small events are returned as a list, if all of a stream are and none is pruned. A stream is left out if the head
+        ends before its range: in a replica of the table, the head may be older than other pages.
 
         Args:
             layout: the reader's layout.
-            ranges: by stream, index of the first event to read, and about how many are wanted; more may come.
+            ranges: by stream, index of the first event, and index after the last one; more may come.
         """
-        starts = {stream: start for stream, (start, _) in ranges.items()}
+        starts = {stream: first for stream, (first, _) in ranges.items()}
         cursors: Mapping[str, ReadCursor] = self.driver.run(layout.begin_batch(self.table, starts))
-        return {
-            stream: _plain_head(cursor.head, *ranges[stream]) or self._walked(cursor, *ranges[stream])
-            for stream, cursor in cursors.items()
-        }
+        batch: dict[str, list[Recorded] | Iterator[Found]] = {}
+        for stream, cursor in cursors.items():
+            head, (first, end) = cursor.head, ranges[stream]
+            if head.version >= end:
+                batch[stream] = _plain_head(head, first, end) or self._walked(cursor, first, end - first)
+        return batch
 
     def onward(
         self, head: Head, start: int | None, direction: Direction, limit: int | None = None
@@ -608,12 +611,12 @@ def small_events(stream: str, span: EventSpan, codec: BodyCodec) -> list[Recorde
     return events
 
 
-def _plain_head(head: Head, start: int, limit: int) -> list[Recorded] | None:
-    """Return the `limit` events that a head has from its first one on, if they are plain; None if one needs more."""
+def _plain_head(head: Head, first: int, end: int) -> list[Recorded] | None:
+    """Return events `first` to `end - 1`, with which a head begins, if they are plain; None if one needs more."""
     span = head.span
-    if span.base != start or span.next - start < limit or head.deleted or not _reads_plain(type(span)):
+    if span.base != first or span.next < end or head.deleted or not _reads_plain(type(span)):
         return None
-    events: list[Recorded] | None = span.recorded(head.stream, range(limit))  # type: ignore[attr-defined]  # as above
+    events: list[Recorded] | None = span.recorded(head.stream, range(end - first))  # type: ignore[attr-defined]  # as above
     return events
 
 
