@@ -5,7 +5,8 @@ replies, and a state of the world is the index with every invocation's past; the
 
 What need not be interleaved is not: the source and closed epochs never change here, so reading them is part of the
 step before; a crash between two reads leaves what a crash before the next write leaves. Otherwise any invocation may
-go on at any time, and while the budget lasts a write may lose its answer, arrive late, or be its sender's last.
+go on at any time, and while the budget lasts a write may lose its answer, arrive late, or be its sender's last. A
+process that is done may rest for any time, while others go on, and die before its batch is acknowledged.
 """
 
 from __future__ import annotations
@@ -148,6 +149,9 @@ class Explorer:
             yield f"#{past.who} is done, after another", gone
         if state.budget.again:
             yield f"#{past.who} is done, unheard", gone._replace(budget=state.budget.less("again"))
+        if state.budget.rests:
+            dead = gone._replace(held=put(state.held, slot, None), budget=state.budget.less("rests"))
+            yield f"#{past.who} dies in its rest", dead
 
     def _mishaps(
         self, state: State, slot: int, past: Past, number: int, index: int

@@ -26,13 +26,19 @@ class Past(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How often each thing may still go wrong."""
+    """How often each thing may still go wrong.
+
+    Attributes:
+        again: a batch is done, and is delivered again.
+        rests: a process dies in its rest: likewise, and what it held is gone.
+    """
 
     crashes: int = 0
     lost: int = 0
     late: int = 0
     again: int = 0
     drops: int = 0
+    rests: int = 0
 
     def less(self, what: str) -> Budget:
         """After one more."""

@@ -104,6 +104,18 @@ def refused_ones_that_pause() -> Explorer:
     return replace(processes_that_keep_what_they_hold(), pausing=True)
 
 
+def processes_that_die_in_their_rests() -> Explorer:
+    """Others write on while one rests: what it has written is far behind when its batch comes again."""
+    return Explorer(
+        shards=(records("A0"), records("F0", "G0", "H0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(rests=1),
+        batch=1,
+        warm=True,
+    )
+
+
 def epochs_of_two_entries() -> Explorer:
     return Explorer(
         shards=(records("A0", "B0", "A1"), records("F0")),
@@ -184,6 +196,7 @@ WORLDS = (
     two_processes_on_one_shard,
     processes_that_keep_what_they_hold,
     refused_ones_that_pause,
+    processes_that_die_in_their_rests,
     epochs_of_two_entries,
     many_new_streams,
     leaves_that_split,
@@ -200,6 +213,7 @@ DEAR = (
     a_request_that_lands_late,
     processes_that_keep_what_they_hold,
     refused_ones_that_pause,
+    processes_that_die_in_their_rests,
     many_new_streams,
     leaves_that_split,
     a_record_that_never_arrives,
@@ -226,6 +240,7 @@ def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) 
     (a_leaf_is_written_whatever_it_is_by_then, a_request_that_lands_late, "lowered"),
     (a_leaf_is_split_by_one_write_after_the_other, leaves_that_split, "."),
     (the_previous_epoch_is_not_looked_at, two_partitions, "backwards"),
+    (no_marks_are_written, processes_that_die_in_their_rests, "backwards"),
 )
 def test_a_rule_left_out_is_found_out(
     mutant: Mutant, world: Callable[[], Explorer], found: str, monkeypatch: Patch
