@@ -26,9 +26,9 @@ def walk(seed: int) -> None:
         seconds = rng.uniform(0.05, 2.0)
         entries, changes = round(rate * seconds), rng.randint(0, 8)
         for part in (entries // 2, entries - entries // 2):
-            measured.see(part)
+            measured.count_others(part)
             if rng.random() < 1 / 10:
-                measured.see(-rng.randint(1, 500))
+                measured.count_others(-rng.randint(1, 500))
         now += seconds if rng.random() < 0.9 else seconds - rng.choice((seconds * 0.99, 2.0, 500.0))
         measured.measure(now, changes)
         rules.end_batch(now, entries, entries, changes)

@@ -93,10 +93,10 @@ def entries_are_counted_again_after_every_batch(patch: Patch) -> None:
 
 @mutant("at least", of=WALKS)
 def an_epoch_that_was_deleted_takes_entries_back(patch: Patch) -> None:
-    def see(self: Crowding, entries: int) -> None:
+    def count_others(self: Crowding, entries: int) -> None:
         self.others += entries
 
-    patch.setattr(Crowding, "see", see)
+    patch.setattr(Crowding, "count_others", count_others)
 
 
 @mutant("at most", of=WALKS)
@@ -158,7 +158,7 @@ def an_indexer_counts_its_own_entries(patch: Patch) -> None:
 
     def counting(self: Indexing, partition: Partition, *rest: Any) -> Steps[bool]:
         written = yield from write(self, partition, *rest)
-        partition.crowding.see(int(written))
+        partition.crowding.count_others(int(written))
         return written
 
     patch.setattr(Indexing, "_write", counting)
@@ -170,7 +170,7 @@ def every_look_counts_all_entries_of_the_epoch(patch: Patch) -> None:
 
     def recounting(self: Indexing, partition: Partition, *tip: Any) -> Steps[None]:
         yield from refresh(self, partition, *tip)
-        partition.crowding.see(partition.state.active.version)
+        partition.crowding.count_others(partition.state.active.version)
 
     patch.setattr(Indexing, "_refresh", recounting)
 

@@ -10,7 +10,7 @@ def measured(rate: float, *, seconds: float = 2.0, changes: int = 10, batches: i
     """Batches, each some seconds after the one before, while others write so many entries a second."""
     crowding = Crowding()
     for batch in range(batches + 1):
-        crowding.see(round(rate * seconds))
+        crowding.count_others(round(rate * seconds))
         crowding.measure(batch * seconds, changes)
     return crowding
 
@@ -39,10 +39,10 @@ def test_a_batch_that_brings_next_to_nothing_does_not_rest() -> None:
 
 def test_the_first_batch_of_a_process_does_not_rest_and_one_burst_counts_for_half() -> None:
     crowding = Crowding()
-    crowding.see(1_000)
+    crowding.count_others(1_000)
     crowding.measure(5.0, 10)
     assert crowding.rest == 0.0
-    crowding.see(160)
+    crowding.count_others(160)
     crowding.measure(7.0, 10)
     assert crowding.rate == 40.0
 
@@ -57,7 +57,7 @@ def test_once_the_others_are_gone_nobody_rests() -> None:
 @pytest.mark.parametrize("back", [2.0, 5.0, 3_600.0])
 def test_a_clock_that_was_set_back_says_nothing_about_the_rate(back: float) -> None:
     crowding = measured(CALM / 2)
-    crowding.see(round(CALM))
+    crowding.count_others(round(CALM))
     crowding.measure(26.0 - back, 10)
     assert (crowding.rate, crowding.rest) == (pytest.approx(CALM / 2, rel=0.02), 0.0)
 
@@ -66,7 +66,7 @@ def test_a_clock_that_was_set_back_by_nearly_all_of_an_interval_makes_an_indexer
     crowding = measured(CALM / 2)
     rests = []
     for batch in range(5):
-        crowding.see(round(CALM))
+        crowding.count_others(round(CALM))
         crowding.measure(24.001 + 2.0 * batch, 10)
         rests.append(crowding.rest)
     assert all(rests[:2])
@@ -75,7 +75,7 @@ def test_a_clock_that_was_set_back_by_nearly_all_of_an_interval_makes_an_indexer
 
 def test_an_epoch_that_begins_anew_counts_as_no_entries() -> None:
     crowding = Crowding()
-    crowding.see(-40)
+    crowding.count_others(-40)
     assert crowding.others == 0
 
 

@@ -432,7 +432,7 @@ class OrderedReader:
                 place=place,
                 entry=entry,
                 queue=queue,
-                names=_names_of(item),
+                names=_cause_names(item),
                 bytes=_bytes_of(item) if unopened is None else unopened.stored_bytes,
                 unopened=unopened,
             )
@@ -572,7 +572,7 @@ class OrderedReader:
             self._recent.popitem(last=False)
 
 
-def _names_of(item: FeedItem) -> tuple[str, ...]:
+def _cause_names(item: FeedItem) -> tuple[str, ...]:
     """Return the names by which other events may name an item's event as their cause."""
     place = f"{item.stream}@{item.index}"
     return (place,) if item.event is None else tuple({name_of(item.event), place})

@@ -59,7 +59,7 @@ class _Waiting:
 
     until: float
     turn: Turn = field(default_factory=turn)
-    told: WalkPage | EpochalError | None = None
+    news: WalkPage | EpochalError | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -129,14 +129,14 @@ def wait_for_more(
             if watch.last and not own.turn.is_set():
                 own.turn.wait(POLL_SECONDS)
             leads = _stop_waiting(watch, own)
-        news = own.told or (_lead(driver, watch, patience, look) if leads else look(True))
+        news = own.news or (_lead(driver, watch, patience, look) if leads else look(True))
     except BaseException as error:
         leads = leads or _stop_waiting(watch, own)
         if leads and isinstance(error, EpochalError) and driver.deadline is None:
             news = error
         raise
     finally:
-        if own.told is None:
+        if own.news is None:
             _leave(watch, leads, news, driver.clock() + POLL_SECONDS)
     if isinstance(news, EpochalError):
         raise news
@@ -148,7 +148,7 @@ def _stop_waiting(watch: _Watch, own: _Waiting) -> bool:
     with _LOCK:
         if own in watch.waiting:
             watch.waiting.remove(own)
-        return own.turn.is_set() and own.told is None
+        return own.turn.is_set() and own.news is None
 
 
 def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool], WalkPage]) -> WalkPage:
@@ -176,7 +176,7 @@ def _leave(watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, ove
         readers = [reader for reader in watch.waiting if ends or (news is not None and reader.until <= over)]
         watch.waiting = [reader for reader in watch.waiting if reader not in readers]
         for reader in readers:
-            reader.told = copy.copy(news)
+            reader.news = copy.copy(news)
             reader.turn.set()
         watch.last = watch.last and not leads
         if leads and watch.waiting:

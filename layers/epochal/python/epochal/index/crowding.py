@@ -53,7 +53,7 @@ class Crowding:
     rest: float = 0.0
     _measured: float | None = None
 
-    def see(self, entries: int) -> None:
+    def count_others(self, entries: int) -> None:
         """Count entries that others have written; a negative number, of an epoch that was deleted, counts as none."""
         self.others += max(0, entries)
 

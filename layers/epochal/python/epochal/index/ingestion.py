@@ -68,7 +68,7 @@ MARK_ROUNDS: Final = 32
 FIRST_MARKED: Final = 2
 """Number of the first epoch that is not among the two oldest, so that streams may be older than its predecessor."""
 
-LOOKS: Final = 3
+MAX_REFRESHES: Final = 3
 """Largest number of reads of the active epoch before a write, if each finds more new entries than the Tip has."""
 
 LEAST_SPREAD: Final = 0.02
@@ -282,7 +282,7 @@ class Indexing:
         """Apply others' writes to the partition, repeatedly while they write; note whether there were any."""
         first = partition.state.active
         number, version = first.number, first.version
-        for _ in range(LOOKS):
+        for _ in range(MAX_REFRESHES):
             active = partition.state.active
             if tip is None:
                 tip = yield from epoch_tip(self.table, partition.number, active.number)
@@ -295,7 +295,7 @@ class Indexing:
             tip = None
         active = partition.state.active
         partition.shared = (active.number, active.version) != (number, version)
-        partition.crowding.see(active.version - (version if active.number == number else 0))
+        partition.crowding.count_others(active.version - (version if active.number == number else 0))
 
     def _read_marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
         """Read into the partition the marks of streams that neither epoch has; nothing before the third epoch."""

@@ -41,7 +41,7 @@ FLOOR: Final = 1 << 48
 LEAF: Final = 4_000
 """Largest bytes of marks in a leaf, so that reading it costs one read unit."""
 
-WAYS: Final = 48
+MAX_SPLIT: Final = 48
 """Largest number of leaves that one is split into: a transaction has a hundred items."""
 
 AT_ONCE: Final = 500
@@ -122,7 +122,7 @@ class Leaf:
         """Divide a leaf that is too large into several; equal beginnings of hashes stay together."""
         if self.size <= LEAF:
             return [self]
-        ways = min(WAYS, -(-self.size * 3 // (2 * LEAF)))
+        ways = min(MAX_SPLIT, -(-self.size * 3 // (2 * LEAF)))
         cuts = {hash_place(self._hash(len(self) * way // ways)) for way in range(1, ways)} - {self.start}
         places = [self.start, *sorted(cuts), self.end]
         marks = self.marks()
