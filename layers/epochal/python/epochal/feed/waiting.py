@@ -68,9 +68,9 @@ class _Watch:
 
     Attributes:
         key: identity of the place.
-        due: when their leader looks next.
-        pauses: pauses between looks.
-        last: whether the leader looks for the last time.
+        due: time of the leader's next poll.
+        pauses: pauses between polls.
+        last: whether the leader's next poll is its last.
         waiting: readers that wait for the leader's news.
     """
 
