@@ -32,7 +32,7 @@ from epochal.model.expected_version import (
 from epochal.model.kinds import must_be_list, must_be_whole
 from epochal.model.plain_functions import must_be_plain
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.store.appending import several
+from epochal.store.appending import require_transactional_layout
 from epochal.store.encoding import check_key
 from epochal.store.streams import Streams
 
@@ -459,7 +459,7 @@ def _several(
     streams = parties[0].deciders.streams
     if any(_place_of(party.deciders.streams) != _place_of(streams) for party in parties):
         raise InvalidInput("parties", "must all use the same table of streams")
-    several(streams.layout)
+    require_transactional_layout(streams.layout)
     return OnStreams(
         parties=tuple(parties),
         streams=streams,

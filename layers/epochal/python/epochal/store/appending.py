@@ -76,7 +76,7 @@ class AppendOptions:
         """
         if not self.also:
             return self
-        several(store.layout, "also")
+        require_transactional_layout(store.layout, "also")
         own = (store.table,) if store.archive is None else (store.table, store.archive.table)
         return replace(self, also=checked(self.also, own))
 
@@ -98,7 +98,7 @@ def try_append_all(
     """Append to several streams, all or nothing; return the outcome (`Streams.try_append_all`)."""
     options = options.checked(store)
     _check(appends, key, len(options.also))
-    several(store.layout)
+    require_transactional_layout(store.layout)
     if len(appends) > 1:
         return _made(store, appends, options, key)
     (only,) = appends
@@ -201,13 +201,15 @@ def append_all_on(
     writing = [batch.stream for batch, _ in writes]
     reads = [(stream, head) for stream, head in known.items() if stream not in writing]
     with explain_also_errors(also):
-        outcome = store.driver.run(several(store.layout).append_all_on(store.table, writes, reads, key, also))
+        outcome = store.driver.run(
+            require_transactional_layout(store.layout).append_all_on(store.table, writes, reads, key, also)
+        )
     if isinstance(outcome, Conflict) and outcome.unmet:
         raise condition_error(also_conflict(outcome))
     return outcome
 
 
-def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
+def require_transactional_layout(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
     """Return the layout if it can append to several streams in one transaction; else raise `InvalidInput`.
 
     Raises:
@@ -313,7 +315,9 @@ def _made(
         else:
             pairs = list(zip(stored, expected, strict=True))
             turn.write()
-            outcome = driver.run(several(store.layout).append_all(store.table, pairs, key, options.also))
+            outcome = driver.run(
+                require_transactional_layout(store.layout).append_all(store.table, pairs, key, options.also)
+            )
             turn.changed = isinstance(outcome, Appended)
     outcome = complete(outcome, meter.capacity, began=began, refused=refused)
     if known or isinstance(outcome, Conflict):

@@ -425,7 +425,7 @@ def check_key(key: str) -> None:
     must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
 
 
-def whose(stream: str, key: str) -> bytes:
+def key_digest(stream: str, key: str) -> bytes:
     """Return the first 8 bytes of the append id that an idempotency key determines in one stream."""
     return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
 
@@ -443,7 +443,7 @@ def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> b
         writes_digest = digest(also)
     if len(appends) == 1:
         # The first half is the same with and without `also`: a key is used once in a stream.
-        return whose(appends[0].stream, key) + _contents_digest(appends[0], writes_digest)
+        return key_digest(appends[0].stream, key) + _contents_digest(appends[0], writes_digest)
     ordered = sorted(appends, key=lambda each: each.stream)
     names = "\0".join(("", *(each.stream for each in ordered), key))
     contents = b"".join(map(_contents_digest, ordered))

@@ -48,11 +48,11 @@ from epochal.store.encoding import (
     BodyCodec,
     check_key,
     identity_of,
+    key_digest,
     recorded_events,
     recorded_unfolds,
     store_events,
     store_unfolds,
-    whose,
 )
 from epochal.store.reading import (
     Direction,
@@ -462,7 +462,7 @@ class Streams:
         with meter:
             if store.archive is not None and not unarchived:
                 before = min(before, _archived(store, stream, store.archive, before))
-            layout = prunable(self.layout)
+            layout = require_prunable_layout(self.layout)
             progress = store.driver.run(layout.prune(self.table, stream_name(stream), before, self._etag()))
         return None if progress is None else _pruned(progress, meter.capacity)
 
@@ -519,7 +519,7 @@ class Streams:
         if not leave_open and not self.tombstones:
             rule = "must be True, because other applications of this table ignore tombstones"
             raise InvalidInput("leave_open", rule)
-        layout = prunable(self.layout, "deleted")
+        layout = require_prunable_layout(self.layout, "deleted")
         steps = layout.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         result, capacity = self.driver.measured(steps)
         if isinstance(result, Conflict):
@@ -661,13 +661,13 @@ class Streams:
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  few decisions have one
 
         check_key(key)
-        layout, now = keyed(self.layout), from_unix_nanoseconds(self.now())
+        layout, now = require_keyed_layout(self.layout), from_unix_nanoseconds(self.now())
         return DecisionKey(
             layout=layout,
             table=self.table,
             stream=stream,
             record=KeyRecord.of(stream_name(stream), key, unix_seconds(now)),
-            append_id=decision_id(whose(stream, key), 0),
+            append_id=decision_id(key_digest(stream, key), 0),
             above=layout.moment_of_key(key, now),
         )
 
@@ -678,9 +678,9 @@ class Streams:
         Raises:
             InvalidInput: the layout has no tags.
         """
-        from epochal.store.tagged import beside  # noqa: PLC0415  most streams have no tags
+        from epochal.store.tagged import tagged_events_of  # noqa: PLC0415  most streams have no tags
 
-        return beside(self)
+        return tagged_events_of(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
         """Return the outcome of an earlier decision on these streams under the same key; None if there was none.
@@ -689,10 +689,12 @@ class Streams:
             streams: names of the streams.
             key: idempotency key of the decision.
         """
-        from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
+        from epochal.store.appending import require_transactional_layout  # noqa: PLC0415  most append to one stream
 
         now = from_unix_nanoseconds(self.now())
-        return self.driver.run(several(self.layout).decided_all(self.table, streams, key, now))
+        return self.driver.run(
+            require_transactional_layout(self.layout).decided_all(self.table, streams, key, now)
+        )
 
     def batch(
         self,
@@ -748,7 +750,7 @@ class Streams:
             if key is None
             else identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key),
             keyed=key is not None,
-            above=NEVER if key is None else keyed(self.layout).moment_of_key(key, ticks),
+            above=NEVER if key is None else require_keyed_layout(self.layout).moment_of_key(key, ticks),
             dated=any(
                 event.timestamp is not None and encoded.timestamp == timestamp
                 for event, encoded in zip(events, stored, strict=True)
@@ -845,7 +847,7 @@ class Streams:
             yield event
 
 
-def keyed(layout: AnyStreamLayout) -> KeyedStreams:
+def require_keyed_layout(layout: AnyStreamLayout) -> KeyedStreams:
     """Return the layout if it supports idempotency keys; else raise `InvalidInput`.
 
     Raises:
@@ -856,7 +858,7 @@ def keyed(layout: AnyStreamLayout) -> KeyedStreams:
     raise InvalidInput("idempotency_key", f"is not supported by the layout {layout.name}")
 
 
-def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
+def require_prunable_layout(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
     """Return the layout if it can prune; else raise `InvalidInput`.
 
     Args:

@@ -661,7 +661,7 @@ def site_of(table: str, types: Sequence[str], *, everything: bool) -> TagStreams
     return TagStreams(table=table, type_heads=reserved_tags(checked, everything=everything))
 
 
-def beside(streams: Streams) -> TaggedEvents:
+def tagged_events_of(streams: Streams) -> TaggedEvents:
     """Open the tagged events in the table of named streams.
 
     Raises:

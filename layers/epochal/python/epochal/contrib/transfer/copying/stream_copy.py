@@ -37,7 +37,7 @@ from epochal.model.expected_version import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.model.moments import format_ticks, from_unix_nanoseconds
 from epochal.model.stream_names import no_step, stream_name
 from epochal.store.encoding import store_unfolds
-from epochal.store.streams import Streams, prunable
+from epochal.store.streams import Streams, require_prunable_layout
 from epochal.store.tagged_importer import marked
 
 ATTEMPTS: Final = 3
@@ -147,7 +147,7 @@ class StreamCopier:
         target = self.target
         etag, append_id, now = target.fresh(16).hex(), target.fresh(16), from_unix_nanoseconds(target.now())
         batch = Batch(stream=stream, events=(), unfolds=unfolds, etag=etag, append_id=append_id, now=now)
-        layout = prunable(target.layout, "copied from a later event on")
+        layout = require_prunable_layout(target.layout, "copied from a later event on")
         target.driver.run(layout.begin_pruned(target.table, batch, index))
         return StreamSource(target).head(stream)
 
