@@ -141,7 +141,7 @@ def test_a_condition_that_fails_is_an_error_that_names_events_and_carries_all() 
     store = memory_dcb_events()
     for _ in range(5):
         store.append([TAKE])
-    named = r"the condition forbids (Taken [-0-9a-f]{36}, ){2}Taken [-0-9a-f]{36} and others"
+    named = r"stored events match the condition: (Taken [-0-9a-f]{36}, ){2}Taken [-0-9a-f]{36} and others"
     with pytest.raises(ConflictError, match=named) as raised:
         store.append([TAKE], fail_if=TAKEN)
     assert isinstance(raised.value.outcome, Conflict)

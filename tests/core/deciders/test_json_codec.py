@@ -337,7 +337,7 @@ def test_types_that_have_no_form_in_json_are_refused_when_the_codec_is_made() ->
     ):
         with pytest.raises(TypeError, match=rf"{kind.__name__}\.{name}: .* has no form in JSON"):
             json_codec(kind)
-    with pytest.raises(TypeError, match=r"Shaded\.shade: \[0\.5\]: only strings and integers"):
+    with pytest.raises(TypeError, match=r"Shaded\.shade: \[0\.5\]: the choices must be strings or integers"):
         json_codec(Shaded)
 
 

@@ -34,7 +34,9 @@ def test_removals_are_handled_by_a_plain_function() -> None:
             reaction(name="board", removed=removed)(handle)
     with pytest.raises(InvalidInput, match="removed: must be a function, not str"):
         reaction(name="board", removed="x")(wait)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="removed: must be an `async def` if the handler is one"):
+    with pytest.raises(
+        InvalidInput, match="removed: must be an `async def` if and only if the handler is one"
+    ):
         reaction(name="board", removed=wait)(handle)
     assert reaction(name="board", removed=wait)(wait).asynchronous
 

@@ -266,7 +266,7 @@ def test_a_deadline_ends_what_never_fails_but_never_finishes_either(clock: Clock
 
     whole = Driver(execute=busy, meter=Meter(), clock=clock, sleep=clock.sleep).within(10)
 
-    with pytest.raises(Unavailable, match="time allowed"):
+    with pytest.raises(Unavailable, match="time limit of the call"):
         whole.run(endless())
     assert whole.meter.requests == 11
 
@@ -285,7 +285,7 @@ def test_a_deadline_that_passes_over_a_write_in_doubt_says_that_it_may_have_been
             return answer
 
         whole = Driver(execute=busy, meter=Meter(), clock=clock, sleep=lambda _: None, luck=lambda: 0.0)
-        with pytest.raises(Unavailable, match="time allowed") as gave_up:
+        with pytest.raises(Unavailable, match="time limit of the call") as gave_up:
             replace(whole, deadline=clock.now + 11).run(ask(op, GET))
         return gave_up.value
 

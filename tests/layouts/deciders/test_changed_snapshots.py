@@ -169,7 +169,7 @@ def test_metadata_that_are_no_object_stay_as_they_are_and_their_snapshot_is_used
     own = replace(ACCOUNT.on(streams), codec=codec)
     own.handle(S, 5)
     assert only_unfold(streams).meta == b"by hand"
-    with pytest.raises(InvalidInput, match="version: cannot be kept"):
+    with pytest.raises(InvalidInput, match="version: cannot be stored"):
         replace(ACCOUNT.on(streams, version="2"), codec=codec).handle(S, 5)
     streams.append(S, [], unfolds=[Unfold.json("Account", {"balance": 100}, meta=b"by hand")])
     assert own.query(S, balance) == 100

@@ -181,7 +181,7 @@ def test_a_state_whose_events_are_gone_or_were_never_stored_is_not_made_up() -> 
         deciders.query("Tally-1", total, as_of=4)
     assert deciders.query("Tally-1", total) == 15
     rolling = tallies(streams, access=STRATEGIES["rolling state"])
-    with pytest.raises(InvalidInput, match="as_of: needs events"):
+    with pytest.raises(InvalidInput, match="as_of: needs a strategy that stores events"):
         rolling.query("Tally-1", total, as_of=1)
     streams.delete("Tally-1")
     with pytest.raises(StreamDeleted):

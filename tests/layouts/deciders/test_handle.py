@@ -33,7 +33,7 @@ def test_none_is_a_command_like_any_other() -> None:
     ("arguments", "message"),
     [
         ({}, "command: must be given, unless `decide` is given"),
-        ({"command": "dcb", "decide": lambda _: []}, "decide: must not be given with a command"),
+        ({"command": "dcb", "decide": lambda _: []}, "decide: must not be given together with a command"),
         ({"command": "dcb", "with_result": True}, "decide: must be given with `with_result`"),
         ({"command": "dcb", "given": TAKEN}, "decide: must be given with `given`"),
         (

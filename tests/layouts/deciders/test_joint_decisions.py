@@ -448,7 +448,7 @@ def test_parties_may_have_taken_the_store_from_a_deployment_one_after_the_other(
 
 def test_parties_of_several_stores_or_of_a_layout_that_cannot_are_refused(store: Store) -> None:
     other = replace(store.tallies(), streams=memory_streams())
-    with pytest.raises(InvalidInput, match="parties: must be of one store"):
+    with pytest.raises(InvalidInput, match="parties: must all use the same table"):
         handle_all((store.tallies().on(A), other.on(B)), move(0))
     tips = Tallies(streams=memory_tips(), decider=DECIDER, codec=CODEC)
     with pytest.raises(InvalidInput, match="cannot be appended in one transaction with the layout tips"):

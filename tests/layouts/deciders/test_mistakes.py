@@ -187,7 +187,7 @@ def test_a_field_that_older_events_lack_is_told_with_their_stream_and_with_what_
     orders = Deciders(streams=streams, decider=rules, codec=codec)
     words = (
         r"Order-9: Shipped \(index 1\): carrier: is missing; "
-        "events from before the field need a default for it in the class, or an upcast"
+        "to read events stored before the field existed, give it a default, or add an upcast"
     )
     with pytest.raises(CorruptData, match=words):
         orders.query("Order-9", lambda state: state)

@@ -309,7 +309,7 @@ def test_data_without_the_store_of_the_partition_is_refused_before_anything_is_r
 ) -> None:
     layouts.index()
     start = len(layouts.ops)
-    with pytest.raises(InvalidInput, match=f"store of {source}"):
+    with pytest.raises(InvalidInput, match=f"store of layout {source}"):
         FeedReader(driver=layouts.driver, table="index").page(START[source], data=True)
     assert layouts.ops[start:] == []
 

@@ -178,7 +178,7 @@ def test_every_stream_is_listed_once_in_the_order_of_names(seed: int, limit: int
 
 def test_a_page_of_names_that_takes_too_long_says_so_and_leaves_none_out() -> None:
     feeds, _ = world(3)
-    with pytest.raises(InvalidInput, match="are over before the index was read"):
+    with pytest.raises(InvalidInput, match="were too few to read the whole index"):
         feeds.reader().streams_by_name(seconds=0.0)
 
 

@@ -126,7 +126,7 @@ def test_a_group_that_began_at_the_tail_is_told_what_has_not_come_since() -> Non
 
 
 def test_a_misspelt_type_is_warned_of_with_the_one_that_it_may_have_been_meant_for() -> None:
-    words = r"no event of the type 'Sheduled' has been seen since the group began; did you mean 'Scheduled'\? What"
+    words = r"no event of the type 'Sheduled' has been seen since the group began; did you mean 'Scheduled'\? Seen"
     with logged(words):
         filled().react(board("Flight", types=["Sheduled"]))
 

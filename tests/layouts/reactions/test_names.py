@@ -151,7 +151,7 @@ def test_two_processes_of_one_name_are_refused_and_versions_of_one_are_not(feed:
         def react(self, _: Opened) -> tuple[()]:
             return ()
 
-    with pytest.raises(InvalidInput, match=r"Checkout\.react and .*Other\.react would go on"):
+    with pytest.raises(InvalidInput, match=r"Checkout\.react and .*Other\.react share it"):
         feed.react(Other)
 
 

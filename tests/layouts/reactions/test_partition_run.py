@@ -91,7 +91,7 @@ def test_a_new_group_begins_at_a_moment_and_goes_on_from_its_checkpoint(by_parti
 def test_a_start_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="start: must be beginning, tail, .* or a moment"):
         World().reactor(start="now")
-    with pytest.raises(InvalidInput, match="start: a checkpoint is of one partition"):
+    with pytest.raises(InvalidInput, match="start: must name the partition of a checkpoint"):
         World().reactor(start=Checkpoint(7))
 
 
@@ -106,7 +106,7 @@ def test_a_group_that_begins_at_the_tail_keeps_to_the_tail_it_found_first() -> N
 
 
 def test_a_partition_that_is_not_on_record_has_no_tail_to_begin_at() -> None:
-    with pytest.raises(InvalidInput, match="not on record"):
+    with pytest.raises(InvalidInput, match="not in the index"):
         World().reactor(start="tail").run(0, seconds=60)
 
 

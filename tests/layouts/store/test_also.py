@@ -518,7 +518,7 @@ def test_a_decider_answers_them_with_its_events(
         idempotency_key=key and f"{key}2",
     )
     assert {each["email"] for each in stored(tables, "emails")} == {"a@example.com", "b", "c"}
-    with pytest.raises(InvalidInput, match="also: needs events"):
+    with pytest.raises(InvalidInput, match="also: must not be given without events"):
         deciders.handle("User-5", decide=lambda _: WithAlso([], [counted()]))
     assert streams.load("User-2") is None
 

@@ -122,7 +122,7 @@ def test_what_is_there_in_part_or_otherwise_is_refused_by_an_id_and_nothing_is_w
 ) -> None:
     streams, _ = placed()
 
-    with pytest.raises(IdTaken, match=f"the id {id_of(0)[:-1]}. is in Order-1 already") as refused:
+    with pytest.raises(IdTaken, match=f"Order-1 has the id {id_of(0)[:-1]}., but not all") as refused:
         streams.append(S, batch(*sent), expected=expected)
 
     assert refused.value.field == "events"

@@ -280,7 +280,8 @@ def test_a_reaction_that_cannot_be_loaded_is_found_with_what_to_do(
     assert status == 1
     assert "WRONG reaction new: blocked since" in said
     assert "No module named 'a_module_that_nobody_has'" in said
-    assert "Add what the function lacks, and deploy it again" in said
-    assert "Add what the function lacks, and deploy it again" in "\n".join(
-        terminal.lines("groups", "show", "new")
+    assert "Add the missing package, module or reaction name to the function, and deploy it again" in said
+    assert (
+        "Add the missing package, module or reaction name to the function, and deploy it again"
+        in "\n".join(terminal.lines("groups", "show", "new"))
     )

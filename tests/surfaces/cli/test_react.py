@@ -278,7 +278,7 @@ def test_a_group_begins_where_another_is_and_is_deleted(filled: Terminal) -> Non
 def test_a_checkpoint_of_no_partition_is_refused(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
     refused = filled.run("groups", "reset", "board", "--to", "0@0", "--yes").exception
-    assert "partition: must be named" in str(refused)
+    assert "partition: must be given" in str(refused)
 
 
 def refuse_partitions(terminal: Terminal) -> None:

@@ -128,7 +128,7 @@ def test_streams_in_whose_names_the_same_matches_have_one_member() -> None:
         ({"members": 0}, "members: must be at least 1"),
         ({"members": 65}, "members: must be at most 64"),
         ({"partition_by": "("}, "partition_by: must be a regular expression"),
-        ({"partition_by": "-.*"}, "partition_by: must have one group"),
+        ({"partition_by": "-.*"}, "partition_by: must have exactly one group"),
     ],
 )
 def test_what_cannot_be_shared_out_is_refused(argument: dict[str, Any], rule: str) -> None:

@@ -264,7 +264,7 @@ def test_a_group_that_a_process_runs_is_not_deleted() -> None:
     until = world.feeds.now() // 1_000_000 + 1_000
     member.driver.run(write_sign("index", "board", Sign(owner="laptop-7", until=until)))
     assert groups.members("board") == [GroupProcess(owner="laptop-7", partitions=(0,))]
-    with pytest.raises(InvalidInput, match="run by laptop-7"):
+    with pytest.raises(InvalidInput, match="run by the process laptop-7"):
         groups.delete("board")
     world.feeds.clock.sleep(2)
     assert groups.members("board") == []

@@ -128,6 +128,6 @@ def test_what_is_appended_while_events_are_copied_is_not_pruned(world: World) ->
 
 def test_a_stream_that_was_pruned_before_there_was_an_archive_is_refused(world: World) -> None:
     Streams(driver=world.streams.driver, table="tips", layout=Tips()).prune(STREAM, 10)
-    with pytest.raises(InvalidInput, match="unarchived"):
+    with pytest.raises(InvalidInput, match="never archived"):
         world.prune(20)
     assert world.streams.load(STREAM).low_water == 10  # type: ignore[union-attr]

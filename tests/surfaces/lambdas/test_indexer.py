@@ -298,7 +298,7 @@ def test_a_process_that_was_given_another_number_of_partitions_does_not_start(
     start()
     start()
     monkeypatch.setitem(os.environ, variable("tips_partitions"), "3")
-    with pytest.raises(InvalidInput, match="2 on record"):
+    with pytest.raises(InvalidInput, match="must be 2, as recorded in the index"):
         start()
 
 
