@@ -188,3 +188,52 @@ def test_a_layout_without_batches_is_read_one_by_one(monkeypatch: pytest.MonkeyP
     run(world)
     assert world.told.handled == [(f"A-{number}", 0) for number in range(60)]
     assert (batches(world), queries(world)) == ([], 60)
+
+
+def test_streams_of_which_no_event_is_taken_are_not_read() -> None:
+    world = World()
+    grown(world, 30, "x")
+    world.feeds.ops.clear()
+    run(world, types=frozenset({"y"}), skipped=world.told)
+    assert (batches(world), queries(world)) == ([], 0)
+    assert len(world.told.calls) == 30
+
+
+def generated(seed: int) -> World:
+    """A world in which streams are begun, go on, are pruned and are deleted, all of it indexed together."""
+    chance = random.Random(seed)
+    world = World()
+    for number in range(chance.randint(10, 40)):
+        stream = f"A-{number}"
+        for _ in range(chance.choice((1, 1, 1, 2, 3))):
+            world.feeds.append(stream, *chance.choices("xyz", k=chance.choice((1, 1, 2, 4))))
+            if chance.random() < 0.2:
+                world.feeds.streams.prune(stream, before=chance.randint(1, 2))
+        if chance.random() < 0.1:
+            world.feeds.streams.delete(stream, leave_open=chance.random() < 0.5)
+        if chance.random() < 0.1:
+            world.index()
+    world.index()
+    return world
+
+
+@pytest.mark.parametrize("parallel", [1, 8])
+@pytest.mark.parametrize("seed", range(20))
+def test_handlers_are_called_as_they_are_without_batches(
+    monkeypatch: pytest.MonkeyPatch, seed: int, parallel: int
+) -> None:
+    world = generated(seed)
+    options = {
+        "parallel": parallel,
+        "types": frozenset("xy"),
+        "removed": world.told,
+        "skipped": world.told,
+        "max_events": 3,
+        "attempts": 1,
+    }
+    world.told.fails = lambda delivery: delivery.stream == "A-7"
+    assert run(world, **options).at_tail
+    in_batches, world.told.calls = world.told.calls, []
+    monkeypatch.setattr(Feeds, "streams", replace(world.feeds.streams, layout=Unbatched()))
+    assert run(world, name="panel", **options).at_tail
+    assert [replace(call, group="panel") for call in in_batches] == world.told.calls
