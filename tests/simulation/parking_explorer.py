@@ -267,7 +267,7 @@ class Explorer:
         """What is owed once a group was steered, what is never to come, and what whoever did it must have counted."""
         kind = self.steering.get(number, "")
         was, now = self.stored(state.tables), self.stored(tables)
-        if not kind or (was == now and (was is None or now is None or was.resets == now.resets)):
+        if not kind or (was == now and (was is None or now is None or was.generation == now.generation)):
             return state
         if kind == "delete":
             self.met.add(kind)

@@ -190,7 +190,7 @@ def a_member_does_not_ask_whether_its_group_was_reset(patch: Patch) -> None:
     is_others = Sharing.is_others
 
     def lenient(self: Sharing, before: GroupState, after: GroupState, share: int) -> bool:
-        return is_others(self, before, replace(after, resets=before.resets), share)
+        return is_others(self, before, replace(after, generation=before.generation), share)
 
     patch.setattr(Sharing, "is_others", lenient)
 

@@ -150,7 +150,7 @@ def a_replay_does_not_ask_whether_its_group_was_reset(patch: Patch) -> None:
 
 def a_group_that_begins_anew_has_the_number_of_the_one_before(patch: Patch) -> None:
     for module in (reactor, steering):
-        patch.setattr(module, "with_resets_drawn", lambda state, _: state)
+        patch.setattr(module, "with_generation_drawn", lambda state, _: state)
 
 
 def a_skip_notes_its_place_on_any_state(patch: Patch) -> None:

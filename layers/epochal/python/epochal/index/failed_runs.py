@@ -102,7 +102,7 @@ def digest_of(state: GroupState, member: int) -> str:
         sorted((stream, index) for stream, index in indices.items() if sharing.share_of(stream) == member)
         for indices in (part.parked, part.ahead)
     )
-    done = [int(part.checkpoint), *own, state.resets]
+    done = [int(part.checkpoint), *own, state.generation]
     return hashlib.sha256(json.dumps(done).encode()).hexdigest()[:16]
 
 

@@ -9,10 +9,10 @@
     paused       since when its processes handle nothing; empty if they are not paused
     shares       the checkpoint of each member, if a group has several; `checkpoint` is the least of them
     by           the pattern by which its streams are shared among members
-    resets       a number that each reset changes: after one, a member does not repeat a commit whose response was lost,
-                 and a replay does not count what it handled before. It is random, since a group that is deleted and
-                 begins again needs another number: it is drawn when a group of several members begins, else when the
-                 group first parks a stream
+    generation   a number that each reset changes, stored as `resets`: after one, a member does not repeat a commit
+                 whose response was lost, and a replay does not count what it handled before. It is random, since a
+                 group that is deleted and begins again needs another number: it is drawn when a group of several members
+                 begins, else when the group first parks a stream
     reads        the categories and types that its reaction asks for, as of its last write; the lag counts only these
 
 Within a partition, streams are shared among members by hashes of their names, or of a part of their names. Each member
@@ -70,7 +70,7 @@ class GroupState:
     paused: str = ""
     shares: tuple[Checkpoint, ...] = ()
     by: str = ""
-    resets: int = field(default=0, compare=False)
+    generation: int = field(default=0, compare=False)
     reads: Reads | None = field(default=None, compare=False)
 
     def next_of(self, stream: str) -> int:
@@ -165,18 +165,18 @@ class Sharing:
             paused=state.paused,
             shares=tuple(shares),
             by=self.by,
-            resets=state.resets,
+            generation=state.generation,
             reads=part.reads,
         )
 
     def is_others(self, before: GroupState, after: GroupState, share: int) -> bool:
         """Return whether a change between two states concerns only other members."""
-        if self.members == 1 or (before.paused, before.resets) != (after.paused, after.resets):
+        if self.members == 1 or (before.paused, before.generation) != (after.paused, after.generation):
             return False
         was, now = (self.joined(GroupState(), self.part(state, share), share) for state in (before, after))
         return was == now
 
 
-def with_resets_drawn(state: GroupState, fresh: Callable[[int], bytes]) -> GroupState:
-    """Return the state with a random number of resets, unless it has one."""
-    return state if state.resets else replace(state, resets=int.from_bytes(fresh(6), "big"))
+def with_generation_drawn(state: GroupState, fresh: Callable[[int], bytes]) -> GroupState:
+    """Return the state with a generation; if it has none, a random one is drawn."""
+    return state if state.generation else replace(state, generation=int.from_bytes(fresh(6), "big"))

@@ -111,8 +111,8 @@ def _encode_state(state: GroupState) -> bytes:
         if names:
             fields[name] = list(names)
     fields |= {name: label for name, label in (("paused", state.paused), ("by", state.by)) if label}
-    if state.resets:
-        fields["resets"] = state.resets
+    if state.generation:
+        fields["resets"] = state.generation
     if state.shares:
         fields["shares"] = list(map(int, state.shares))
     if state.reads is not None:
@@ -145,7 +145,7 @@ def _decode_state(stream: str, stored: EncodedUnfold) -> GroupState:
             paused=str(fields.get("paused", "")),
             shares=tuple(map(Checkpoint, fields.get("shares", ()))),
             by=str(fields.get("by", "")),
-            resets=int(fields.get("resets", 0)),
+            generation=int(fields.get("resets", 0)),
             reads=_decode_reads(fields["reads"]) if "reads" in fields else None,
             **maps,
         )

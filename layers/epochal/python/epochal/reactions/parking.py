@@ -243,7 +243,7 @@ def _is_same_run(before: LoadedState, after: LoadedState) -> bool:
 
     Then what was handled in between counts.
     """
-    return _state(before).resets == _state(after).resets
+    return _state(before).generation == _state(after).generation
 
 
 def _state(held: LoadedState) -> GroupState:

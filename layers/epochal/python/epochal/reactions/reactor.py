@@ -19,7 +19,7 @@ from epochal.feed.hydration import WINDOW, events_of, opened_events
 from epochal.feed.results import SpanPage
 from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.group_state import GroupState, Reads, Sharing, with_resets_drawn
+from epochal.index.group_state import GroupState, Reads, Sharing, with_generation_drawn
 from epochal.index.groups import LoadedState, StateConflict
 from epochal.layout.changes import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -152,7 +152,7 @@ class Run:
             unmet, types = initial_unmet(reaction.categories), initial_unmet(reaction.types)
             state = GroupState(checkpoint=start, unmet=unmet, unmet_types=types, reads=self._reads)
             # One that was deleted and begins anew is not what another member holds of it.
-            self._save(state if reaction.members == 1 else with_resets_drawn(state, self.member.fresh))
+            self._save(state if reaction.members == 1 else with_generation_drawn(state, self.member.fresh))
 
     def handle_page(self) -> None:
         """Handle a page of the feed, as far as there is time, and save the progress."""
@@ -178,7 +178,7 @@ class Run:
             )
             if after.parked:
                 # Nor is one that was deleted, and parks anew, what a replay holds of it.
-                after = with_resets_drawn(after, self.member.fresh)
+                after = with_generation_drawn(after, self.member.fresh)
             if after != self.state:
                 if not self._save(after):
                     return

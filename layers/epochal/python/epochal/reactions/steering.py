@@ -25,7 +25,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.failed_runs import FailedRun, delete_failed_runs, read_failed_runs
 from epochal.index.feed_walk import FeedWalk, PlacedEntry, step, tails_in
-from epochal.index.group_state import GroupState, with_resets_drawn
+from epochal.index.group_state import GroupState, with_generation_drawn
 from epochal.index.groups import LoadedState, StateConflict, group_stream, remove
 from epochal.index.indexer_failures import indexer_failures
 from epochal.index.live_members import assign_units, read_signs, remove_sign
@@ -291,8 +291,8 @@ class Groups:
         for partition, _, state in states:
             for cause in other.causes(partition, state).values():
                 member.record(partition, cause)
-            copied = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0, reads=None)
-            saved = member.save(states_of_group[partition], with_resets_drawn(copied, self.fresh))
+            copied = replace(state, trying={}, unmet=(), unmet_types=(), paused="", generation=0, reads=None)
+            saved = member.save(states_of_group[partition], with_generation_drawn(copied, self.fresh))
             if isinstance(saved, StateConflict):
                 parked = {} if saved.held.state is None else saved.held.state.parked
                 for stream in state.parked.keys() - parked.keys():
@@ -441,7 +441,7 @@ class Groups:
             if state is None:  # deleted meanwhile
                 raise GroupMissing(member.reaction.name)
             effect = self._effect(partition, state, target, count)
-            numbered = with_resets_drawn(state, self.fresh)
+            numbered = with_generation_drawn(state, self.fresh)
             after = _state_at(numbered, target, _still_parked(state, effect.first_beyond))
             effect_ = Reset(
                 partition=partition,
@@ -586,7 +586,7 @@ def _state_at(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) 
         ahead={},
         trying={},
         shares=(target,) * len(state.shares),
-        resets=state.resets + 1,
+        generation=state.generation + 1,
     )
 
 
