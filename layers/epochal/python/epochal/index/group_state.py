@@ -11,8 +11,8 @@
     by           the pattern by which its streams are shared among members
     generation   a number that each reset changes, stored as `resets`: after one, a member does not repeat a commit
                  whose response was lost, and a replay does not count what it handled before. It is random, since a
-                 group that is deleted and begins again needs another number: it is drawn when a group of several members
-                 begins, else when the group first parks a stream
+                 group that is deleted and begins again needs another number: it is drawn when a group of several
+                 members begins, else when the group first parks a stream
     reads        the categories and types that its reaction asks for, as of its last write; the lag counts only these
 
 Within a partition, streams are shared among members by hashes of their names, or of a part of their names. Each member

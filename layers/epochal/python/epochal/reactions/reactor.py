@@ -151,7 +151,7 @@ class Run:
             reaction = self.member.reaction
             unmet, types = initial_unmet(reaction.categories), initial_unmet(reaction.types)
             state = GroupState(checkpoint=start, unmet=unmet, unmet_types=types, reads=self._reads)
-            # One that was deleted and begins anew is not what another member holds of it.
+            # Draw `generation`: if the group is deleted and begun again, members that hold the old state must notice.
             self._save(state if reaction.members == 1 else with_generation_drawn(state, self.member.fresh))
 
     def handle_page(self) -> None:
@@ -177,7 +177,8 @@ class Run:
                 reads=self._reads,
             )
             if after.parked:
-                # Nor is one that was deleted, and parks anew, what a replay holds of it.
+                # Draw `generation`: if the group is deleted and begun again, a replay of the old group's parked streams
+                # must notice.
                 after = with_generation_drawn(after, self.member.fresh)
             if after != self.state:
                 if not self._save(after):
