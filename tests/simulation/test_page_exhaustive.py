@@ -347,7 +347,7 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
         "extend",
         lambda table, batch, known: (
             None
-            if reckons_full(writes.token_of(known)) and writes.can_be_left(known)
+            if reckons_full(writes.token_of(known)) and writes.may_be_followed(known)
             else extend(table, batch, known)
         ),
     )
@@ -442,12 +442,12 @@ def a_prune_empties_the_page_that_has_the_unfolds(patch: Patch) -> None:
 
 
 def a_prune_passes_unfolds_for_good(patch: Patch) -> None:
-    sound = pruning._tell
+    sound = pruning._write_low_water
 
     def too_much(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
         return sound(table, page, page.version + 1 if above else mark, above=above)
 
-    patch.setattr(pruning, "_tell", too_much)
+    patch.setattr(pruning, "_write_low_water", too_much)
 
 
 def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
@@ -457,8 +457,8 @@ def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
         holder = yield from reading.load_page(head.table, head.stream, head.unfolds_at)
         return replace(head, unfolds=b"" if holder is None else holder.unfolds)
 
-    patch.setattr(reading, "whole", once)
-    patch.setattr(attempts, "whole", once)
+    patch.setattr(reading, "with_unfolds", once)
+    patch.setattr(attempts, "with_unfolds", once)
 
 
 def a_page_without_unfolds_of_its_own_is_named(patch: Patch) -> None:

@@ -237,7 +237,7 @@ def full_pages_taken_for_the_last(table: str, starts: dict[str, int]) -> Steps[d
     """Take any first page for the only one."""
     items = yield from get_all(table, [page_key(stream, 0) for stream in starts])
     pages = [page for item in items for page in _sound(item)]
-    return {page.stream: reading.stand(page, starts[page.stream]) for page in pages}
+    return {page.stream: reading.cursor_at(page, starts[page.stream]) for page in pages}
 
 
 def pruned_events_returned(table: str, starts: dict[str, int]) -> Steps[dict[str, reading.Cursor]]:
@@ -260,7 +260,7 @@ def streams_lost(table: str, starts: dict[str, int]) -> Steps[dict[str, reading.
     cursors = yield from reading.begin_batch(table, starts)
     lost = {}
     for cursor in [*cursors.values()][:1]:
-        lost = dict.fromkeys(starts, reading.stand(replace(cursor.head, frames=(), version=1_000), 0))
+        lost = dict.fromkeys(starts, reading.cursor_at(replace(cursor.head, frames=(), version=1_000), 0))
     return {**lost, **cursors}
 
 

@@ -18,7 +18,7 @@ from epochal.pages import attempts, pruning, writes
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
 from epochal.pages.port import heal_pages
-from epochal.pages.reading import Cursor, advance, load_head, load_page, stand
+from epochal.pages.reading import Cursor, advance, cursor_at, load_head, load_page
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
@@ -114,7 +114,7 @@ def test_a_read_from_an_index_that_is_pruned_begins_where_there_is_something(sto
     store.prune(STREAM, last.version - 1)
     head = store.driver.run(load_head("streams", STREAM))
     assert head is not None
-    assert stand(head, 1).at == head.low_water == last.version - 1
+    assert cursor_at(head, 1).at == head.low_water == last.version - 1
 
 
 def test_a_repeat_of_unfolds_is_answered_with_the_token_of_then(store: Streams) -> None:

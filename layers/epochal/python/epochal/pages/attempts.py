@@ -14,16 +14,16 @@ from epochal.pages.items import (
     Page,
     read_page,
 )
-from epochal.pages.reading import load_head, load_page, whole
+from epochal.pages.reading import load_head, load_page, with_unfolds
 from epochal.pages.writes import (
     Planned,
     begin,
-    can_be_left,
     close,
     extend,
     index_of,
     is_own,
     known_state,
+    may_be_followed,
     token_of,
     unfolds_for_next,
 )
@@ -52,7 +52,7 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
     if isinstance(planned, Blocked):
         return planned
     reply = yield planned.write
-    if isinstance(reply, Overflow) and can_be_left(known):
+    if isinstance(reply, Overflow) and may_be_followed(known):
         extension, planned = planned, (yield from next_write(table, batch, known, extending=False))
         if isinstance(planned, Blocked):
             return replace(planned, planned=extension)
@@ -107,7 +107,7 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     The page that refused the write is kept in `before`, if it is the one before the last.
     """
     if page is not None and (page.deleted or not page.full):
-        return (yield from whole(page))
+        return (yield from with_unfolds(page))
     head = yield from load_head(table, stream)
     if head is None or page is None or page.version != head.index:
         return head

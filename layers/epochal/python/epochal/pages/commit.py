@@ -42,7 +42,7 @@ from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Ve
 from epochal.pages.frames import time_of
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import last_pages, load_head
-from epochal.pages.writes import Planned, can_be_left, is_own, known_state, unchanged
+from epochal.pages.writes import Planned, is_own, known_state, may_be_followed, unchanged
 from epochal.plan.batches import settled
 from epochal.plan.conditions import Absent
 from epochal.plan.effects import holds
@@ -246,7 +246,7 @@ def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream, known in reads.items():
         check = yield from fence(table, stream, known)
-        if isinstance(check, Blocked) and is_as_known(known, check.page):
+        if isinstance(check, Blocked) and is_unchanged(known, check.page):
             check = yield from fence(table, stream, check.page)
         if isinstance(check, Check):
             checks[stream] = check
@@ -261,7 +261,7 @@ def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
     return moved
 
 
-def is_as_known(known: Known[Page], head: Page | None) -> bool:
+def is_unchanged(known: Known[Page], head: Page | None) -> bool:
     """Whether the last page of a stream is still the known one."""
     if known is None or head is None:
         return known is head
@@ -352,7 +352,7 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
     smaller = {
         stream
         for stream, each in plan.writes.items()
-        if isinstance(each.write, Update) and can_be_left(each.onto)
+        if isinstance(each.write, Update) and may_be_followed(each.onto)
     }
     if not smaller:
         field = "events" if any(write.count for write in plan.writes.values()) else "unfolds"

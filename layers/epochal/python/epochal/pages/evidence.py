@@ -121,14 +121,14 @@ class Unknowable:
 class LookFurther:
     """The verdict that only an older page may tell; `sought` is what to look for there."""
 
-    sought: Sought
+    sought: Search
 
 
 Verdict: TypeAlias = Applied | NotApplied | Unknowable
 """A final verdict."""
 
 
-class Sought(Protocol):
+class Search(Protocol):
     """What is looked for on several pages, from the last one back."""
 
     growth: ClassVar[int]
@@ -145,7 +145,7 @@ class Sought(Protocol):
         """Make the first query for pages older than `page`."""
 
 
-def was_applied(sought: Sought, pages: Sequence[Page]) -> Steps[Verdict]:
+def was_applied(sought: Search, pages: Sequence[Page]) -> Steps[Verdict]:
     """Read pages of a stream, newest first, until one tells if the append was applied; return the verdict.
 
     Args:
@@ -166,7 +166,7 @@ def was_applied(sought: Sought, pages: Sequence[Page]) -> Steps[Verdict]:
     return verdict
 
 
-def judge_in_turn(sought: Sought, pages: Iterable[Page]) -> Verdict | LookFurther:
+def judge_in_turn(sought: Search, pages: Iterable[Page]) -> Verdict | LookFurther:
     """Judge pages, newest first, until one decides; `LookFurther` if none does."""
     verdict = LookFurther(sought=sought)
     for page in pages:

@@ -40,7 +40,7 @@ from epochal.pages.evidence import (
     was_applied,
 )
 from epochal.pages.items import Page, page_key
-from epochal.pages.reading import load_head, query, sound, whole
+from epochal.pages.reading import load_head, query, readable_pages, with_unfolds
 from epochal.pages.writes import ANYWHERE
 from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
@@ -189,5 +189,5 @@ def _in_hand(head: Page) -> list[Page]:
 def _load_back(table: str, stream: str) -> Steps[Page | None]:
     """Read the last page of a stream, and some pages before it in the same request."""
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=LOOKED_BACK)
-    pages = list(sound(table, reply.items))
-    return (yield from whole(replace(pages[0], before=tuple(pages[:0:-1])))) if pages else None
+    pages = list(readable_pages(table, reply.items))
+    return (yield from with_unfolds(replace(pages[0], before=tuple(pages[:0:-1])))) if pages else None

@@ -20,11 +20,11 @@ from epochal.pages.reading import (
     advance,
     begin,
     begin_batch,
+    cursor_at,
     is_batched,
     load_head,
     load_recent,
     load_whole,
-    stand,
 )
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
@@ -148,7 +148,7 @@ class Pages:
     begin = staticmethod(begin)
     is_batched = staticmethod(is_batched)
     begin_batch = staticmethod(begin_batch)
-    stand = staticmethod(stand)
+    stand = staticmethod(cursor_at)
     advance = staticmethod(advance)
 
 

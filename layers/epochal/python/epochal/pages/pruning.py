@@ -152,7 +152,10 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
         raise CorruptData(f"{head.stream}: the first page is missing")
     low = first.low_water
     index = low if low >= first.version else 0
-    written, holding = (yield from _bared(table, first, head, etag)) if index else 0, head.version
+    written, holding = (
+        (yield from _remove_old_unfolds(table, first, head, etag)) if index else 0,
+        head.version,
+    )
     while low < mark:
         for page in (yield from _pages_from(table, head, index, mark, writes - written)):
             keeps = page.index in (head.index, head.unfolds_at)
@@ -161,7 +164,7 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
                 if written == writes:
                     break
                 if not isinstance((yield _update(table, page, emptied)), Done):
-                    head = yield from _again(table, head)
+                    head = yield from _read_head_again(table, head)
                     break
                 written += 1
             if keeps and page.unfolds:
@@ -172,14 +175,14 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
         if written == writes:
             break
     # The first page points no further than a page with unfolds in use, so that a later prune can remove these.
-    yield from _tell(table, first, min(index, holding), above=first.version)
+    yield from _write_low_water(table, first, min(index, holding), above=first.version)
     if low >= mark:
         # A reader that begins at the head learns the mark, too; later pages copy it from the head.
-        yield from _tell(table, head, mark if mark <= head.index else 0)
+        yield from _write_low_water(table, head, mark if mark <= head.index else 0)
     return PruneProgress(low_water=low, deleted=written, done=low >= mark)
 
 
-def _bared(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
+def _remove_old_unfolds(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
     """Remove the unfolds of the first page if they are out of date; return 1 if it did, else 0.
 
     The page was pruned while it was the last one, and later prunes do not visit it again.
@@ -202,7 +205,7 @@ def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Step
     return pages
 
 
-def _again(table: str, head: Page) -> Steps[Page]:
+def _read_head_again(table: str, head: Page) -> Steps[Page]:
     """Read the head again; raise `CorruptData` if the stream's pages have been removed."""
     fresh = yield from load_head(table, head.stream)
     if fresh is None:
@@ -221,7 +224,7 @@ def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Pag
     return replace(pruned, stamp=marking(etag, page))
 
 
-def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
+def _write_low_water(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
     """Write the low-water mark `mark` into a page, unless the page has that or a higher one.
 
     This does not change the page's etag.
@@ -269,7 +272,7 @@ def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | 
         if page is None or page.span.base > reached:
             if version_of((yield from load_head(into, stream))) > reached:
                 continue  # another process has copied and pruned them meanwhile
-            raise _lost(stream, reached, page)
+            raise _missing_events_error(stream, reached, page)
         # If another process was faster, the write is refused, and the next round reads what that process copied.
         yield _copy(into, page, target)
 
@@ -281,7 +284,7 @@ def _holding(table: str, stream: str, index: int) -> Steps[Page | None]:
     return pages[0] if pages and pages[0].version > index else None
 
 
-def _lost(stream: str, index: int, page: Page | None) -> EpochalError:
+def _missing_events_error(stream: str, index: int, page: Page | None) -> EpochalError:
     """Make the error for events that the archive lacks and no page has any more."""
     if page is None:
         return CorruptData(f"{stream}: event {index} is in no page, but was not pruned")

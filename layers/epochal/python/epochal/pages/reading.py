@@ -99,7 +99,7 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     changed or the next one exists.
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
-    return (yield from whole(read_page(reply.items[0], table))) if reply.items else None
+    return (yield from with_unfolds(read_page(reply.items[0], table))) if reply.items else None
 
 
 def load_recent(
@@ -109,8 +109,8 @@ def load_recent(
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=most, consistent=consistent)
     if not reply.items:
         return None
-    head, *before = sound(table, reply.items)
-    return (yield from whole(replace(head, before=tuple(reversed(before))) if before else head))
+    head, *before = readable_pages(table, reply.items)
+    return (yield from with_unfolds(replace(head, before=tuple(reversed(before))) if before else head))
 
 
 def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:
@@ -133,10 +133,10 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
     if not reply.items:
         return None
     if reply.last is None:
-        before = tuple(sound(table, reply.items[:-1]))
-        return (yield from whole(read_page(reply.items[-1], table, before)))
+        before = tuple(readable_pages(table, reply.items[:-1]))
+        return (yield from with_unfolds(read_page(reply.items[-1], table, before)))
     head = yield from load_head(table, stream, consistent=consistent)
-    return head and (yield from whole(replace(head, before=tuple(sound(table, reply.items)))))
+    return head and (yield from with_unfolds(replace(head, before=tuple(readable_pages(table, reply.items)))))
 
 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
@@ -145,7 +145,7 @@ def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
     return None if reply.item is None else read_page(reply.item, table)
 
 
-def whole(head: Page) -> Steps[Page]:
+def with_unfolds(head: Page) -> Steps[Page]:
     """Return a last page with its unfolds, which are read if another page has them.
 
     The other page loses the unfolds only when they are out of date. Then the stream has a new last page, which is read
@@ -186,7 +186,7 @@ def begin(
         # A page has at least one event. One page more shows whether a short stream ends there.
         return (yield from _begin_at_first(table, stream, SHORT if limit is None else min(SHORT, limit + 1)))
     head = yield from load_head(table, stream)
-    return None if head is None else stand(head, start, forward=forward)
+    return None if head is None else cursor_at(head, start, forward=forward)
 
 
 def is_batched(start: int) -> bool:
@@ -210,11 +210,11 @@ def begin_batch(table: str, starts: Mapping[str, int]) -> Steps[dict[str, Cursor
         except CorruptData:
             continue
         if not page.full:
-            cursors[page.stream] = stand(page, starts[page.stream])
+            cursors[page.stream] = cursor_at(page, starts[page.stream])
     return cursors
 
 
-def stand(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
+def cursor_at(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
     """Return a cursor at event `start` of a stream whose last page was read.
 
     A `start` of None is the first event of the stream, or the last one if the read goes backward.
@@ -279,7 +279,7 @@ def _begin_at_first(table: str, stream: str, most: int) -> Steps[Cursor | None]:
     if head is None:
         return None
     mark = max(page.low_water for page in (*head.before[:1], head))
-    return stand(head if mark == head.low_water else replace(head, low_water=mark), None)
+    return cursor_at(head if mark == head.low_water else replace(head, low_water=mark), None)
 
 
 def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
@@ -292,10 +292,10 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     if part is None and cursor.located:
         most = cursor.pages_of(limit)
         reply = yield query(table, stream, cursor.at, end - 1, limit=most, consistent=consistent)
-        part = _onward(cursor, sound(table, reply.items))
+        part = _onward(cursor, readable_pages(table, reply.items))
     if part is None:
         reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1, consistent=consistent)
-        part = _onward(cursor, sound(table, reply.items))
+        part = _onward(cursor, readable_pages(table, reply.items))
     return part
 
 
@@ -325,7 +325,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
     stream, last = cursor.head.stream, cursor.at - 1
     most = cursor.pages_of(limit)
     reply = yield query(table, stream, 0, last, forward=False, limit=most, consistent=consistent)
-    return _downward(cursor, sound(table, reply.items))
+    return _downward(cursor, readable_pages(table, reply.items))
 
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
@@ -352,7 +352,7 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
     return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, index, mark))
 
 
-def sound(table: str, items: Iterable[Item]) -> Iterator[Page]:
+def readable_pages(table: str, items: Iterable[Item]) -> Iterator[Page]:
     """Decode pages up to one that is corrupt; raise `CorruptData` only if that is the first page."""
     for position, item in enumerate(items):
         try:

@@ -16,7 +16,7 @@ from epochal.model.expected_version import NO_STREAM, UNREAD, ExpectedVersion, e
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.tokens import Token, version_of
 from epochal.pages.batch import Packed
-from epochal.pages.commit import Commit, Heads, Tries, Writes, is_as_known
+from epochal.pages.commit import Commit, Heads, Tries, Writes, is_unchanged
 from epochal.pages.items import Page
 from epochal.pages.several_key import SeveralKey
 from epochal.plan.ops import Put, Refusal, Steps
@@ -107,7 +107,7 @@ class StreamsPart:
     def _accepts(self, stream: str, head: Page | None) -> bool:
         """Whether a stream's head is as it was read, or has the expected version."""
         if stream in self.reads:
-            return is_as_known(self.reads[stream], head)
+            return is_unchanged(self.reads[stream], head)
         return accepts(self.expected[stream], head)
 
 

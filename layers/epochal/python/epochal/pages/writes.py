@@ -101,7 +101,7 @@ def index_of(known: Page | Token) -> int:
     return 0 if state is None else state.index
 
 
-def can_be_left(known: Known[Page]) -> bool:
+def may_be_followed(known: Known[Page]) -> bool:
     """Whether another page may follow the known one: only if the known one has events.
 
     Otherwise the next page would begin at the same place.

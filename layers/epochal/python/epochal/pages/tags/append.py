@@ -29,7 +29,7 @@ from epochal.model.tags import own_tags
 from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Tries, Writes, run_commit
 from epochal.pages.items import Page
-from epochal.pages.reading import stand
+from epochal.pages.reading import cursor_at
 from epochal.pages.tags.batch import TaggedBatch, TagShare, shares_of
 from epochal.pages.tags.entries import (
     TagStreams,
@@ -39,7 +39,7 @@ from epochal.pages.tags.entries import (
     stream_of,
 )
 from epochal.pages.tags.ids import stored_before
-from epochal.pages.tags.reading import PageReads, altered, matches
+from epochal.pages.tags.reading import PageReads, foreign_position_error, matches
 from epochal.pages.writes import Planned, index_of, known_state
 from epochal.plan.ops import Put, Refusal, Steps
 
@@ -255,14 +255,14 @@ def _in_the_way(
         return Conflict(events=(), position=replace(position, seen=until))
     for tag in moved:
         if position.seen[tag].count >= until[tag].count:
-            raise altered(tag, "after")
+            raise foreign_position_error(tag, "after")
     most = MOST_READ if condition.after is None else None
     if condition.takes is not None or (most is not None and any(until[tag].count > most for tag in moved)):
         reads = PageReads(site=site, fenced=condition.fence)
         takes = condition.takes or (lambda _: True)
         return (yield from first_in_the_way(reads, position, until, takes, most))
     cursors = {
-        tag: stand(page, max(0, position.seen[tag].count - 1))
+        tag: cursor_at(page, max(0, position.seen[tag].count - 1))
         for tag in moved
         if isinstance(page := heads[tag].page, Page)
     }

@@ -25,7 +25,7 @@ from epochal.model.tag_answers import REST, Down, Reach, Seen, Takes
 from epochal.model.tags import Trail
 from epochal.model.tokens import MAX_VERSION
 from epochal.pages.items import Page, read_page
-from epochal.pages.reading import SHORT, Cursor, advance, last_pages, load_head, query, stand
+from epochal.pages.reading import SHORT, Cursor, advance, cursor_at, last_pages, load_head, query
 from epochal.pages.reading import begin as begin_stream
 from epochal.pages.tags.entries import (
     EventOfTag,
@@ -94,7 +94,7 @@ class PageReads:
             if head is not None and tag in unread:
                 cursors[tag] = Cursor(head=head, at=0, forward=True, located=True, ahead=pages)
             elif head is not None:
-                cursors[tag] = stand(head, max(0, before.get(tag, Reached()).count - 1))
+                cursors[tag] = cursor_at(head, max(0, before.get(tag, Reached()).count - 1))
         reached = {tag: reached_by(head) for tag, head in heads.items()}
         position = Position(
             seen={tag: reached[tag] for tag in fenced.all_tags},
@@ -236,7 +236,7 @@ def places_of(chains: Mapping[str, Iterable[EventOfTag]]) -> dict[str, list[tupl
     return {tag: [(entry.key, entry.index) for entry in entries] for tag, entries in chains.items()}
 
 
-def after(
+def entries_after_reached(
     tag: str, entries: Sequence[EventOfTag], reached: Reached, field: str = "after"
 ) -> Sequence[EventOfTag]:
     """Return the entries after the first, which must be the one `reached` names; all if it names none.
@@ -249,11 +249,11 @@ def after(
     if not reached.count:
         return entries
     if not entries or entries[0].reached != reached:
-        raise altered(tag, field)
+        raise foreign_position_error(tag, field)
     return entries[1:]
 
 
-def altered(tag: str, field: str) -> InvalidInput:
+def foreign_position_error(tag: str, field: str) -> InvalidInput:
     """Make the error for an end that a tag never had."""
     return InvalidInput(field, f"does not match the events of {tag!r}: it is of another store, or altered")
 
@@ -319,10 +319,10 @@ def _upward(
     index, until = between
     if index.count >= until.count:
         if index != until and index.count:
-            raise altered(tag, field)
+            raise foreign_position_error(tag, field)
         return _Slice((), whole=True)
     # The last event before the range is read, too: it shows that the end in the position is genuine.
-    cursor = cursor or stand(_ending(site, tag, until), max(0, index.count - 1))
+    cursor = cursor or cursor_at(_ending(site, tag, until), max(0, index.count - 1))
     entries: list[EventOfTag] = []
     size = 0
     while not cursor.at_end and (most is None or (len(entries) <= most and size < SLICE_BYTES)):
@@ -331,8 +331,8 @@ def _upward(
         entries += more
         size += sum(len(entry.event.data.data) for entry in more)
     if cursor.at_end and entries and entries[-1].reached != until:
-        raise altered(tag, field)
-    return _Slice(after(tag, entries, index, field), whole=cursor.at_end)
+        raise foreign_position_error(tag, field)
+    return _Slice(entries_after_reached(tag, entries, index, field), whole=cursor.at_end)
 
 
 def _downward(
@@ -348,10 +348,10 @@ def _downward(
     """Read about `most` of a tag's events, downward from `top` to `before`; at least two if there are."""
     if before.count >= top.count:
         if before != top and before.count:
-            raise altered(tag, "after")
+            raise foreign_position_error(tag, "after")
         return _Slice((), whole=True)
     head = _ending(site, tag, top) if cursor is None else cursor.head
-    back = stand(head, None, forward=False)
+    back = cursor_at(head, None, forward=False)
     least = max(0, before.count - 1)
     entries: list[EventOfTag] = []
     size = 0
@@ -363,11 +363,11 @@ def _downward(
         entries = [*more, *entries]
         size += sum(len(entry.event.data.data) for entry in more)
     if entries and entries[-1].reached != top:
-        raise altered(tag, field)
+        raise foreign_position_error(tag, field)
     entries = [entry for entry in entries if entry.index >= least]
     complete = not entries or entries[0].index == least
     if complete:
-        return _Slice(after(tag, entries, before), whole=True)
+        return _Slice(entries_after_reached(tag, entries, before), whole=True)
     return _Slice(entries, whole=False)
 
 
@@ -383,7 +383,7 @@ def _step(
     except CorruptData as error:
         if cursor.head.frames:
             raise
-        raise altered(tag, field) from error
+        raise foreign_position_error(tag, field) from error
     spans = part.spans if cursor.forward else reversed(part.spans)
     return part.cursor, [entry for span in spans for entry in entries_of(span)]
 
