@@ -605,9 +605,10 @@ class FeedReader:
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
-        """Return a function that reads a partition's events and, if the layout can, leaves large bodies compressed.
+        """Return a function that reads the events of feed entries, without decompressing large bodies yet.
 
-        Without `fetch`, bodies in the bucket stay claims.
+        It is the function of `hydrate`, but an event whose body may be large comes unopened: its body is decompressed
+        when it is used. A layout that cannot do so returns all events as `hydrate` does.
 
         Args:
             partition: number of the partition.

@@ -505,10 +505,11 @@ def process(
     members: int = 1,
     attempts: int = 5,
 ) -> Callable[[type[R]], type[R]]:
-    """Make a decorator that turns a class of states into a process.
+    """Declare a class as a process manager: it answers events with commands, calls and timers.
 
-    The class itself does not change, and is accepted wherever a reaction is. The arguments are the attributes of
-    `Process`.
+    `process(...)` is the decorator of the class. An instance of the class is the state of one running process, such as
+    one order; its method `evolve` applies an event to the state, and `react` returns what is to be done. The class
+    itself does not change, and is accepted wherever a reaction is. The arguments are the attributes of `Process`.
 
     Args:
         name: category of the instances' streams.
