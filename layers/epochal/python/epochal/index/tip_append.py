@@ -49,13 +49,13 @@ class BlockedByTip:
     ambiguous: bool = False
 
 
-def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Appended | Conflict]:
+def append_on(table: str, batch: WireBatch, known_head: TipOrToken) -> Steps[Appended | Conflict]:
     """Append on exactly the Tip that is known (None: no stream yet); any other Tip is a conflict.
 
     The conflict has the current Tip. If a response was lost and others have written since, this was applied all the
     same: whoever appends to the index decides again on the current state, and finds it.
     """
-    result = yield from attempt(table, batch, known, BY_COST)
+    result = yield from attempt(table, batch, known_head, BY_COST)
     if isinstance(result, Token):
         return Appended(first=result.version - batch.count, version=result.version, token=result)
     tip = result.tip
@@ -64,9 +64,9 @@ def append_on(table: str, batch: WireBatch, known: TipOrToken) -> Steps[Appended
     return conflict_at(tip)
 
 
-def tip_after(batch: WireBatch, known: Tip | None, token: Token) -> Tip:
+def tip_after(batch: WireBatch, known_head: Tip | None, token: Token) -> Tip:
     """Compute the Tip after an append on a known Tip that returned this token, without reading it."""
-    before = Tip(stream=batch.stream, span=StoredSpan(base=0)) if known is None else known
+    before = Tip(stream=batch.stream, span=StoredSpan(base=0)) if known_head is None else known_head
     kept_span, calved = before.span, before.calved
     if token.events == batch.count:
         kept_span, calved = kept_span.since(kept_span.next), calved + event_bytes(kept_span)
@@ -112,33 +112,35 @@ def _has_append(table: str, tip: Tip, target: bytes, since: int) -> Steps[bool]:
     return False
 
 
-def attempt(table: str, batch: WireBatch, known: TipOrToken, rule: CalfRule) -> Steps[Token | BlockedByTip]:
+def attempt(
+    table: str, batch: WireBatch, known_head: TipOrToken, rule: CalfRule
+) -> Steps[Token | BlockedByTip]:
     """Try an append once; return the new token, or the Tip that refused the append.
 
     Raises:
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the stream is full.
     """
-    if known is None:
+    if known_head is None:
         put, token = create_tip(table, batch)
         return _result_of((yield put), token)
-    if known.version + batch.count > MAX_VERSION:
+    if known_head.version + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
-    if batch.count and rule.calves(token_of(known), growth_of(batch, known)):
-        return (yield from calve_and_write(table, batch, known, rule))
-    update, token = extend_tip(table, batch, known)
+    if batch.count and rule.calves(token_of(known_head), growth_of(batch, known_head)):
+        return (yield from calve_and_write(table, batch, known_head, rule))
+    update, token = extend_tip(table, batch, known_head)
     reply = yield update
     if isinstance(reply, Overflow):
-        return (yield from calve_and_write(table, batch, known, rule))
+        return (yield from calve_and_write(table, batch, known_head, rule))
     return _result_of(reply, token)
 
 
 def calve_and_write(
-    table: str, batch: WireBatch, known: Tip | Token, rule: CalfRule
+    table: str, batch: WireBatch, known_head: Tip | Token, rule: CalfRule
 ) -> Steps[Token | BlockedByTip]:
     """Move the Tip's events into a calf, then append; return the new token, or the Tip that refused it."""
-    tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
-    if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
+    tip = known_head if isinstance(known_head, Tip) else (yield from load_tip(table, batch.stream))
+    if tip is None or (tip.etag, tip.version) != (known_head.etag, known_head.version):
         return BlockedByTip(tip=tip)
     update, token = restart_tip(table, batch, tip)
     reply = yield from rule.calve(table, tip, update)

@@ -21,9 +21,9 @@ _OPEN = AnyOf((Absent("z"), equals("z", number(0))))
 _EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
 
 
-def token_of(known: Tip | Token) -> Token:
+def token_of(known_head: Tip | Token) -> Token:
     """Return a Tip or token as a token, which has the figures that the calving rule needs."""
-    return known.token() if isinstance(known, Tip) else known
+    return known_head.token() if isinstance(known_head, Tip) else known_head
 
 
 def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | None:
@@ -33,13 +33,13 @@ def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | N
     return tuple(write_unfold(replace(unfold, version=version)) for unfold in batch.unfolds)
 
 
-def growth_of(batch: WireBatch, known: Tip | Token) -> Growth:
+def growth_of(batch: WireBatch, known_head: Tip | Token) -> Growth:
     """Return what a batch adds to the Tip in bytes and events, with the sizes of unfolds and name."""
-    unfolds = unfolds_of(batch, known.version + batch.count)
+    unfolds = unfolds_of(batch, known_head.version + batch.count)
     return Growth(
         growth=batch.size - _EMPTY_LISTS,
         events=batch.count,
-        unfolds=token_of(known).unfolds if unfolds is None else unfolds_size(unfolds),
+        unfolds=token_of(known_head).unfolds if unfolds is None else unfolds_size(unfolds),
         name=len(batch.stream),
     )
 
@@ -60,10 +60,10 @@ def create_tip(table: str, batch: WireBatch) -> tuple[Put, Token]:
     return Put(table=table, item=item, condition=Absent("i")), _token(batch, bare, taken)
 
 
-def extend_tip(table: str, batch: WireBatch, known: Tip | Token) -> tuple[Update, Token]:
+def extend_tip(table: str, batch: WireBatch, known_head: Tip | Token) -> tuple[Update, Token]:
     """Build the update that appends to the Tip's events, and the token that it leaves."""
     changes = [Extend(name, value) for name, value in events_attributes(batch.span).items()]
-    return _update(table, batch, known, token_of(known), changes)
+    return _update(table, batch, known_head, token_of(known_head), changes)
 
 
 def restart_tip(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
@@ -112,7 +112,7 @@ def unchanged_condition(etag: str | None, version: int) -> Condition:
 def _update(
     table: str,
     batch: WireBatch,
-    known: Tip | Token,
+    known_head: Tip | Token,
     before: Token,
     changes: Sequence[Set | Extend],
     *,
@@ -134,7 +134,7 @@ def _update(
         key=tip_key(batch.stream),
         sets=(*counters, *changes, *((Set("u", sequence(unfolds)),) if unfolds else ())),
         removes=(*removes, "u") if unfolds == () else removes,
-        condition=All((unchanged_condition(known.etag, known.version), _OPEN)),
+        condition=All((unchanged_condition(known_head.etag, known_head.version), _OPEN)),
     )
     return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))
 

@@ -71,17 +71,19 @@ class KeyUnused:
     read: bool = False
 
 
-def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Appended | Undetermined | KeyUnused]:
+def begin_decision(key: DecisionKey, known_head: Known[Any]) -> Steps[Appended | Undetermined | KeyUnused]:
     """Return the outcome of an earlier decision under a key, or a `KeyUnused` with the head to decide on.
 
     Args:
-        known: known head of the stream.
+        known_head: known head of the stream.
 
     Raises:
         InvalidInput: the key was used for unfolds.
     """
-    new = key.layout.is_new(known, key.above)
-    if new or (new is None and (yield from put_record(key.table, key.record, version_of(known))) is None):
+    new = key.layout.is_new(known_head, key.above)
+    if new or (
+        new is None and (yield from put_record(key.table, key.record, version_of(known_head))) is None
+    ):
         return KeyUnused()
     head: Head | None = yield from key.layout.load(key.table, key.stream)
     # The record is read after the head, so that its bound covers every try that the head may contain.
@@ -96,22 +98,22 @@ def begin_decision(key: DecisionKey, known: Known[Any]) -> Steps[Appended | Unde
 
 
 def resume_decision(
-    key: DecisionKey, since: Known[Any], known: Known[Any]
+    key: DecisionKey, since: Known[Any], known_head: Known[Any]
 ) -> Steps[Appended | Undetermined | None]:
     """Look again for an earlier decision under a key, for another head; return its outcome, or None.
 
     Args:
         since: head up to which there was none.
-        known: the head to decide on.
+        known_head: the head to decide on.
 
     Returns:
         The outcome of the earlier decision; None if there is none.
     """
     record: RecordContents | None = None
-    if version_of(known) < version_of(since):
+    if version_of(known_head) < version_of(since):
         # The stream was begun anew, or the token is of another stream. Search from the record's bound instead.
         record = yield from load_record(key.table, key.record)
-    return (yield from _find_decision(key, known, record or RecordContents(first=version_of(since))))
+    return (yield from _find_decision(key, known_head, record or RecordContents(first=version_of(since))))
 
 
 def _find_decision(

@@ -81,14 +81,14 @@ class Attempts(Protocol[H]):
             recent: whether the newest events will be searched. A layout may read some of them with the head.
         """
 
-    def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Outcome]:
+    def append_on(self, known_head: Known[H], *, repeatable: bool) -> Steps[Outcome]:
         """Append events on exactly the known head; return the outcome.
 
         Args:
             repeatable: whether another process may have appended the batch since that head.
         """
 
-    def is_new(self, known: Known[H]) -> bool | None:
+    def is_new(self, known_head: Known[H]) -> bool | None:
         """Whether nothing known of the stream was written after the key's moment (`KeyedStreams.is_new`)."""
 
     def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Appended | Undetermined | None]:
@@ -99,7 +99,7 @@ class Attempts(Protocol[H]):
         """
 
     def unfold_on(
-        self, known: Known[H], record: KeyRecord, seen: RecordContents | None
+        self, known_head: Known[H], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[H] | Conflict]:
         """Write unfolds alone and the key's record on the known head; return the token, refusal or conflict.
 
@@ -142,12 +142,12 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     """
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
-    known: Known[H] | Unread = expected_head(expected)
+    known_head: Known[H] | Unread = expected_head(expected)
     new: bool | None = None
-    if known is not UNREAD:
-        new = attempts.is_new(known)
-        if new or (new is None and (yield from put_record(table, record, version_of(known))) is None):
-            return (yield from _tried(call, known))
+    if known_head is not UNREAD:
+        new = attempts.is_new(known_head)
+        if new or (new is None and (yield from put_record(table, record, version_of(known_head))) is None):
+            return (yield from _tried(call, known_head))
     # Where the known head is newer than the key, what came since will be searched.
     head = yield from attempts.load(recent=new is False)
     # The record is read after the head, so that its bound covers every try that the head may contain.
@@ -190,19 +190,19 @@ def _too_late(call: _Call[H], head: H | None) -> Steps[Outcome]:
     return conflict_at(head)
 
 
-def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Outcome]:
+def _tried(call: _Call[H], known_head: Known[H], *, was_read: bool = False) -> Steps[Outcome]:
     """Append on the known head, or on newer ones that meet the expected version; return the outcome.
 
     If the head was read, other processes may have used the key since then. A token or an absence may be so old that a
     search of all later events would have no end; but the record was new, so hardly anybody can have used the key.
 
     Args:
-        known: known head of the stream.
+        known_head: known head of the stream.
         was_read: whether the head was read in this call.
     """
     attempts, refusals = call.attempts, 0
     while True:
-        outcome = yield from attempts.append_on(known, repeatable=was_read)
+        outcome = yield from attempts.append_on(known_head, repeatable=was_read)
         if not isinstance(outcome, Conflict) or outcome.unmet:
             return outcome
         head = refusing_head(outcome)
@@ -211,13 +211,13 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
         refusals += 1
         pause = pause_after(refusals)
         if pause is None:
-            known = head
+            known_head = head
         else:
             yield pause
             newer = yield from _newer_head(call, head, repeatable=was_read)
             if isinstance(newer, Appended | Conflict | Undetermined):
                 return newer
-            known = newer
+            known_head = newer
         check_contents((yield from load_record(attempts.table, call.record)), attempts.batch.append_id)
 
 
@@ -249,18 +249,22 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     """
     tried: set[str | None] = set()
     refusals = 0
-    known: Known[H] | Unread = expected_head(expected)
-    if known is UNREAD or attempts.is_new(known) is False:
-        known = yield from attempts.load()
+    known_head: Known[H] | Unread = expected_head(expected)
+    if known_head is UNREAD or attempts.is_new(known_head) is False:
+        known_head = yield from attempts.load()
     seen: RecordContents | None = None
     while True:
-        if not isinstance(known, Token):
-            first = 0 if attempts.is_new(known) is False else None if seen is None else seen.first
-            if known is not None and first is not None and (yield from attempts.is_pruned(known, first)):
+        if not isinstance(known_head, Token):
+            first = 0 if attempts.is_new(known_head) is False else None if seen is None else seen.first
+            if (
+                known_head is not None
+                and first is not None
+                and (yield from attempts.is_pruned(known_head, first))
+            ):
                 return Undetermined(first=first)
-            if not accepts(expected, known):
-                return (yield from _rejected(attempts, record, known, tried))
-        reply = yield from attempts.unfold_on(known, record, seen)
+            if not accepts(expected, known_head):
+                return (yield from _rejected(attempts, record, known_head, tried))
+        reply = yield from attempts.unfold_on(known_head, record, seen)
         if isinstance(reply, Token):
             return Appended(first=reply.version, version=reply.version, token=reply)
         if isinstance(reply, Conflict):
@@ -272,10 +276,10 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         refusals += 1
         pause = pause_after(refusals)
         if pause is None:
-            known = yield from reply.head
+            known_head = yield from reply.head
         else:
             yield pause
-            known = yield from attempts.load()
+            known_head = yield from attempts.load()
 
 
 def _rejected(

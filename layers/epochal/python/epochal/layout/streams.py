@@ -292,7 +292,7 @@ class StreamLayout(Protocol[H, C]):
             InvalidInput: the stream is full; the key was used for other contents.
         """
 
-    def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Outcome]:
+    def append_on(self, table: str, batch: Batch, known_head: Known[H]) -> Steps[Outcome]:
         """Append a batch on exactly the known head (None: no stream yet); else answer with a conflict.
 
         A keyed batch is that of a decision: it is looked for from the known head up to the head that comes back.
@@ -375,7 +375,7 @@ class KeyedStreams(Protocol):
         With `NEVER`, a record bounds the search for the key.
         """
 
-    def is_new(self, known: Any, above: Ticks) -> bool | None:
+    def is_new(self, known_head: Any, above: Ticks) -> bool | None:
         """Whether nothing known of a stream was written after the moment of a key; None without a moment."""
 
     def load(self, table: str, stream: str, *, consistent: bool = True, whole: bool = False) -> Steps[Any]:
@@ -502,7 +502,7 @@ class JoinedWriters(Protocol):
         """
 
     def append_together_on(
-        self, table: str, batches: Sequence[Batch], known: Known[Any]
+        self, table: str, batches: Sequence[Batch], known_head: Known[Any]
     ) -> Steps[tuple[Outcome, ...]]:
         """Append batches as `append_together` does, on exactly the known head; return an outcome for each.
 

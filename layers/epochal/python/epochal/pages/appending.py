@@ -63,24 +63,24 @@ def append(
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
     begin = expected_head(expected) if start is UNREAD else start
-    known: Known[Page]
+    known_head: Known[Page]
     if begin is not UNREAD:
-        known = begin
+        known_head = begin
     elif batch.ids:
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
         earlier = yield from identified.begin(table, batch, expected)
         if isinstance(earlier, Appended | Undetermined | Conflict):
             return earlier
-        known = earlier
+        known_head = earlier
     else:
         head = yield from load_head(table, batch.stream)
         if not accepts(expected, head):
             return conflict_at(head)
-        known = head
+        known_head = head
     refusals = 0
     while True:
-        outcome = yield from append_on(table, batch, known, repeatable=expected in ANYWHERE)
+        outcome = yield from append_on(table, batch, known_head, repeatable=expected in ANYWHERE)
         if not isinstance(outcome, Conflict):
             return outcome
         head, refusals = refusing_head(outcome), refusals + 1
@@ -94,21 +94,23 @@ def append(
             outcome = conflict_at(head)
         if not accepts(expected, head):
             return outcome
-        known = head
+        known_head = head
 
 
-def append_on(table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False) -> Steps[Outcome]:
+def append_on(
+    table: str, batch: Packed, known_head: Known[Page], *, repeatable: bool = False
+) -> Steps[Outcome]:
     """Append on exactly the known last page (None: no stream yet); return the outcome, or a conflict.
 
     Args:
         repeatable: whether any place will do. Then unfolds alone are written again if nobody can tell whether they were
             written; and events under a key, or with ids, may have been appended by another process at a later place.
     """
-    refused = yield from write(table, batch, known)
+    refused = yield from write(table, batch, known_head)
     if isinstance(refused, Planned):
         return refused.appended
     head = yield from head_from(table, batch.stream, refused.page)
-    since = version_of(known)
+    since = version_of(known_head)
     outcome = yield from outcome_after_refusal(batch, head, since, refused, repeatable=repeatable)
     if outcome is None:
         outcome = yield from _earlier_by_ids(batch, head, since, anywhere=repeatable)
@@ -211,12 +213,12 @@ def _is_deleted(page: Page | None) -> bool:
     return page is not None and page.deleted
 
 
-def is_new(known: Known[Page], above: Ticks) -> bool | None:
+def is_new(known_head: Known[Page], above: Ticks) -> bool | None:
     """Return whether the known last page is not newer than a key's moment; None if the key has no moment.
 
     True for a stream that does not exist, if the key has a moment.
     """
-    if not above or known is None:
+    if not above or known_head is None:
         return bool(above) or None
-    state = known_state(known)
+    state = known_state(known_head)
     return state is not None and state.time <= above

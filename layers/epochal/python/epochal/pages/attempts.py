@@ -46,14 +46,14 @@ class Blocked:
     lost: bool = False
 
 
-def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
+def write(table: str, batch: Packed, known_head: Known[Page]) -> Steps[Planned | Blocked]:
     """Try to append on exactly the known last page; return the applied write, or what blocked it."""
-    planned = yield from next_write(table, batch, known)
+    planned = yield from next_write(table, batch, known_head)
     if isinstance(planned, Blocked):
         return planned
     reply = yield planned.write
-    if isinstance(reply, Overflow) and may_be_followed(known):
-        extension, planned = planned, (yield from next_write(table, batch, known, extending=False))
+    if isinstance(reply, Overflow) and may_be_followed(known_head):
+        extension, planned = planned, (yield from next_write(table, batch, known_head, extending=False))
         if isinstance(planned, Blocked):
             return replace(planned, planned=extension)
         reply = yield planned.write
@@ -61,7 +61,7 @@ def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Bloc
 
 
 def next_write(
-    table: str, batch: Packed, known: Known[Page], *, extending: bool = True
+    table: str, batch: Packed, known_head: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
     """Plan the write that appends a batch after the known last page; return it, or what blocks it.
 
@@ -70,19 +70,19 @@ def next_write(
     Args:
         extending: whether the page may be extended; False if the extended page would exceed the limit.
     """
-    if version_of(known) + batch.count > MAX_VERSION:
+    if version_of(known_head) + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
-    if known is None:
+    if known_head is None:
         return begin(table, batch, None, b"")
-    if isinstance(known, Page) and known.deleted:
-        return Blocked(page=known)
-    planned = extend(table, batch, known) if extending else None
+    if isinstance(known_head, Page) and known_head.deleted:
+        return Blocked(page=known_head)
+    planned = extend(table, batch, known_head) if extending else None
     if planned is not None:
         return planned
-    if is_own(table, batch.stream, known):
-        return (yield from _begin_after(table, batch, known))
+    if is_own(table, batch.stream, known_head):
+        return (yield from _begin_after(table, batch, known_head))
     head = yield from load_head(table, batch.stream)
-    if head is None or (head.version, head.etag) != (known.version, known.etag):
+    if head is None or (head.version, head.etag) != (known_head.version, known_head.etag):
         return Blocked(page=head)
     return (yield from next_write(table, batch, head, extending=extending))
 
@@ -114,30 +114,30 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     return replace(head, before=(page,))
 
 
-def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
+def _begin_after(table: str, batch: Packed, known_head: Page | Token) -> Steps[Planned | Blocked]:
     """Close the known page unless it is full, and plan the next one; return that, or what blocked it."""
-    closed = yield from _close_first(table, batch, known)
+    closed = yield from _close_first(table, batch, known_head)
     if isinstance(closed, Blocked):
         return closed
     if batch.unfolds is not None or not token_of(closed).unfolds:
         return begin(table, batch, closed, b"")
     page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
-    if page is None or page.version != known.version:
+    if page is None or page.version != known_head.version:
         return Blocked(page=page)
     return replace(begin(table, batch, closed, unfolds_for_next(page)), onto=page)
 
 
-def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
+def _page_of(table: str, stream: str, known_head: Token) -> Steps[Page | None]:
     """Read the page that a token names."""
-    return (yield from load_page(table, stream, index_of(known)))
+    return (yield from load_page(table, stream, index_of(known_head)))
 
 
-def _close_first(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
+def _close_first(table: str, batch: Packed, known_head: Page | Token) -> Steps[Page | Token | Blocked]:
     """Close the known page, so that no append extends it; return it as closed, or what blocked that."""
-    state = known_state(known)
+    state = known_state(known_head)
     if state is None or state.full:
-        return known
-    planned = close(table, batch, known, state)
+        return known_head
+    planned = close(table, batch, known_head, state)
     sent_write = read_reply(planned, (yield planned.write))
     if isinstance(sent_write, Planned):
         return sent_write.token

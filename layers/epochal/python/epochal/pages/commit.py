@@ -98,7 +98,7 @@ class Commit:
 
     Attributes:
         table: name of the table of streams.
-        known: last pages that the caller has already, by stream; those of the other streams are read.
+        known_heads: last pages that the caller has already, by stream; those of the other streams are read.
         writes: streams that get events or unfolds.
         fences: streams that are not written, but whose last page must still be the known one.
         keyed: whether a key tells if the commit was applied earlier; otherwise the pages do.
@@ -108,7 +108,7 @@ class Commit:
     """
 
     table: str
-    known: Mapping[str, Known[Page]]
+    known_heads: Mapping[str, Known[Page]]
     writes: Sequence[str]
     fences: Sequence[str] = ()
     keyed: bool = False
@@ -169,7 +169,7 @@ def run_commit(commit: Commit, part: CommitPart[R]) -> Steps[Ended[R]]:
         Unavailable: a response was lost, and a condition of the caller's own fails now.
     """
     # 1. Read the last pages that the caller does not know.
-    heads, leaving, tries = dict(commit.known), set[str](), tuple[Plan, ...]()
+    heads, leaving, tries = dict(commit.known_heads), set[str](), tuple[Plan, ...]()
     unread = [stream for stream in (*commit.writes, *commit.fences) if stream not in heads]
     moved: Heads = yield from last_pages(commit.table, unread)
     refusals, pause = 0, None
@@ -218,23 +218,23 @@ def run_commit(commit: Commit, part: CommitPart[R]) -> Steps[Ended[R]]:
                 pause = pause_after(refusals)
 
 
-def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:
+def fence(table: str, stream: str, known_head: Known[Page]) -> Steps[Check | Blocked]:
     """Plan a check that a stream still has its known last page; return it, or the page that blocks it.
 
     Returns:
         The check; or the last page, if the stream is deleted, or its token may be forged.
     """
-    if isinstance(known, Page) and known.deleted:
-        return Blocked(page=known)
-    state = None if known is None else known_state(known)
-    if known is not None and state is not None and not state.full:
+    if isinstance(known_head, Page) and known_head.deleted:
+        return Blocked(page=known_head)
+    state = None if known_head is None else known_state(known_head)
+    if known_head is not None and state is not None and not state.full:
         return Check(
-            table=table, key=page_key(stream, state.index), condition=unchanged(state, known.version)
+            table=table, key=page_key(stream, state.index), condition=unchanged(state, known_head.version)
         )
-    if known is not None and not is_own(table, stream, known):
+    if known_head is not None and not is_own(table, stream, known_head):
         # A token of a full page may be forged: no page begins at its version, but maybe none ends there, either.
         return Blocked(page=(yield from load_head(table, stream)))
-    return Check(table=table, key=page_key(stream, version_of(known)), condition=Absent("i"))
+    return Check(table=table, key=page_key(stream, version_of(known_head)), condition=Absent("i"))
 
 
 def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
@@ -244,9 +244,9 @@ def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
         The last pages of the streams whose last page is no longer the known one; empty if there are none.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
-    for stream, known in reads.items():
-        check = yield from fence(table, stream, known)
-        if isinstance(check, Blocked) and is_unchanged(known, check.page):
+    for stream, known_head in reads.items():
+        check = yield from fence(table, stream, known_head)
+        if isinstance(check, Blocked) and is_unchanged(known_head, check.page):
             check = yield from fence(table, stream, check.page)
         if isinstance(check, Check):
             checks[stream] = check
@@ -261,11 +261,11 @@ def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
     return moved
 
 
-def is_unchanged(known: Known[Page], head: Page | None) -> bool:
+def is_unchanged(known_head: Known[Page], head: Page | None) -> bool:
     """Whether the last page of a stream is still the known one."""
-    if known is None or head is None:
-        return known is head
-    return not head.deleted and (head.version, head.etag) == (known.version, known.etag)
+    if known_head is None or head is None:
+        return known_head is head
+    return not head.deleted and (head.version, head.etag) == (known_head.version, known_head.etag)
 
 
 def page_of(item: Item | None, table: str) -> Page | None:

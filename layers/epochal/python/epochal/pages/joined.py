@@ -18,9 +18,9 @@ from epochal.pages.writes import Planned
 from epochal.plan.ops import Steps
 
 
-def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Outcome]:
+def append_whole(table: str, whole: Packed, known_head: Known[Page]) -> Steps[Outcome]:
     """Append joined batches on exactly the known last page; otherwise return a conflict."""
-    refused = yield from write(table, whole, known)
+    refused = yield from write(table, whole, known_head)
     if isinstance(refused, Planned):
         return refused.appended
     head = yield from head_from(table, whole.stream, refused.page)

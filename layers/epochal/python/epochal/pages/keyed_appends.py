@@ -53,28 +53,30 @@ class PageAttempts:
         load = load_recent if recent else load_head
         return load(self.table, self.batch.stream)
 
-    def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Outcome]:
+    def append_on(self, known_head: Known[Page], *, repeatable: bool) -> Steps[Outcome]:
         """Append on exactly the known last page, in one commit with the writes of `also`."""
         if not self.also:
-            return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
-        part, stream = StreamsPart.of(self.table, [(self.batch, exactly(known))]), self.batch.stream
-        commit = replace(part.commit, known={stream: known}, also=self.also)
+            return (yield from append_on(self.table, self.batch, known_head, repeatable=repeatable))
+        part, stream = StreamsPart.of(self.table, [(self.batch, exactly(known_head))]), self.batch.stream
+        commit = replace(part.commit, known_heads={stream: known_head}, also=self.also)
         outcome = yield from commit_or_search(self.batch, commit, part, repeatable=repeatable)
         return outcome.streams.get(stream, outcome)
 
-    def is_new(self, known: Known[Page]) -> bool | None:
+    def is_new(self, known_head: Known[Page]) -> bool | None:
         """Whether the known last page is not newer than the key's moment; None if the key has no moment."""
-        return is_new(known, self.batch.above)
+        return is_new(known_head, self.batch.above)
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Appended | Undetermined | None]:
         """Look for an append of the batch's events under its key from index `since` on; None if none."""
         return outcome_under_key(self.batch, head, since, later=repeatable)
 
     def unfold_on(
-        self, known: Known[Page], record: KeyRecord, seen: RecordContents | None
+        self, known_head: Known[Page], record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Page] | Conflict]:
         """Write unfolds alone with the key's record and `also`; return the token, the refusal or the conflict."""
-        part = UnfoldsPart(table=self.table, unfolds=self.batch, known=known, record=record, seen=seen)
+        part = UnfoldsPart(
+            table=self.table, unfolds=self.batch, known_head=known_head, record=record, seen=seen
+        )
         outcome = (yield from run_commit(replace(part.commit, also=self.also), part)).outcome
         assert not isinstance(outcome, Undetermined)  # noqa: S101  the record tells whether the commit was applied
         return outcome.token if isinstance(outcome, Appended) else outcome
@@ -104,7 +106,7 @@ def commit_or_search(
     )
     planned = ended.tries[-1].writes[batch.stream] if ended.tries else None
     refused = Blocked(page=head, planned=planned, lost=planned is not None)
-    since = version_of(commit.known[batch.stream])
+    since = version_of(commit.known_heads[batch.stream])
     outcome = yield from outcome_after_refusal(batch, head, since, refused, repeatable=repeatable)
     return ended.outcome if outcome is None else combine_outcomes({batch.stream: outcome})
 
@@ -116,14 +118,14 @@ class UnfoldsPart:
     Attributes:
         table: name of the table of streams.
         unfolds: batch of the unfolds.
-        known: known last page of the stream.
+        known_head: known last page of the stream.
         record: the key's record.
         seen: contents that the record must still have; None for no record.
     """
 
     table: str
     unfolds: Packed
-    known: Known[Page]
+    known_head: Known[Page]
     record: KeyRecord
     seen: RecordContents | None
 
@@ -131,7 +133,7 @@ class UnfoldsPart:
     def commit(self) -> Commit:
         """Commit that writes the unfolds; the record tells whether it was applied."""
         stream = self.unfolds.stream
-        return Commit(table=self.table, known={stream: self.known}, writes=(stream,), keyed=True)
+        return Commit(table=self.table, known_heads={stream: self.known_head}, writes=(stream,), keyed=True)
 
     def batch(self, stream: str, writes: Writes) -> Packed:  # noqa: ARG002  there is one stream
         """Return the batch of the unfolds."""
@@ -141,7 +143,7 @@ class UnfoldsPart:
         """Make the write of the key's record, with the etag that the unfolds leave."""
         etag = writes[self.unfolds.stream].token.etag or ""
         leaving = replace(self.unfolds, etag=etag)
-        return (done_record(self.table, self.record, leaving, version_of(self.known), self.seen),)
+        return (done_record(self.table, self.record, leaving, version_of(self.known_head), self.seen),)
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[UnfoldsRefused[Page] | None]:
         """Return the refusal if the last page has moved."""

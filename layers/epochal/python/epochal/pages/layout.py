@@ -71,9 +71,9 @@ class Pages:
             return (yield from append(table, packed(batch), expected))
         return (yield from keyed_appends.append_once(table, packed(batch), expected, key))
 
-    def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Outcome]:
+    def append_on(self, table: str, batch: Batch, known_head: Known[Page]) -> Steps[Outcome]:
         """Append a batch on exactly the known last page; otherwise return a conflict."""
-        return (yield from append_on(table, packed(batch), known, repeatable=batch.keyed))
+        return (yield from append_on(table, packed(batch), known_head, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
     moment_of_key = staticmethod(key_moments.moment_of_key)
@@ -131,11 +131,11 @@ class Pages:
         return tuple(outcomes_of_joined(packs, outcome))
 
     def append_together_on(
-        self, table: str, batches: Sequence[Batch], known: Known[Page]
+        self, table: str, batches: Sequence[Batch], known_head: Known[Page]
     ) -> Steps[tuple[Outcome, ...]]:
         """Append batches as `append_together` does, on exactly the known last page."""
         packs = [packed(batch) for batch in batches]
-        outcome = yield from append_whole(table, joined(packs), known)
+        outcome = yield from append_whole(table, joined(packs), known_head)
         return tuple(outcomes_of_joined(packs, outcome))
 
     def load(

@@ -73,14 +73,16 @@ def append_all_on(
         conflicts = {stream: conflict_at(moved[stream]) for stream, _ in reads if stream in moved}
         return Conflict(streams=conflicts) if conflicts else Appended()
     if len(appends) == 1 and appends[0][0].keyed:
-        ((batch, known),) = appends
+        ((batch, known_head),) = appends
         attempts = PageAttempts(table=table, batch=batch, also=also)
-        return _of_one(batch.stream, (yield from attempts.append_on(known, repeatable=True)))
-    heads = {batch.stream: known for batch, known in appends}
+        return _of_one(batch.stream, (yield from attempts.append_on(known_head, repeatable=True)))
+    heads = {batch.stream: known_head for batch, known_head in appends}
     names = [*heads, *(stream for stream, _ in reads)]
     once = None if key is None else SeveralKey.of(names, key, appends[0][0].now)
-    part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), once)
-    commit = replace(part.commit, known={**part.reads, **heads}, also=also)
+    part = StreamsPart.of(
+        table, [(batch, exactly(known_head)) for batch, known_head in appends], dict(reads), once
+    )
+    commit = replace(part.commit, known_heads={**part.reads, **heads}, also=also)
     return (yield from run_commit(commit, part)).outcome
 
 

@@ -52,14 +52,14 @@ class StreamsPart:
     @property
     def commit(self) -> Commit:
         """Commit that makes these appends if the streams are as expected and as they were read."""
-        known = {
-            stream: known
+        known_heads = {
+            stream: known_head
             for stream, expectation in self.expected.items()
-            if (known := expected_head(expectation)) is not UNREAD
+            if (known_head := expected_head(expectation)) is not UNREAD
         }
         return Commit(
             table=self.table,
-            known={**known, **self.reads},
+            known_heads={**known_heads, **self.reads},
             writes=tuple(self.batches),
             fences=tuple(self.reads),
             keyed=self.key is not None,
@@ -85,7 +85,7 @@ class StreamsPart:
         """Make the write of the key's record; empty without a key."""
         if self.key is None:
             return ()
-        read = {stream: _as_read(known) for stream, known in self.reads.items()}
+        read = {stream: _as_read(known_head) for stream, known_head in self.reads.items()}
         appended = {stream: write.appended for stream, write in writes.items()}
         return (self.key.record_of(self.table, read | appended),)
 
@@ -111,13 +111,13 @@ class StreamsPart:
         return accepts(self.expected[stream], head)
 
 
-def exactly(known: Known[Page]) -> ExpectedVersion:
+def exactly(known_head: Known[Page]) -> ExpectedVersion:
     """Return the expected version that only this last page meets."""
-    return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
+    return NO_STREAM if known_head is None else Token(version=known_head.version, etag=known_head.etag)
 
 
-def _as_read(known: Known[Page]) -> Appended:
+def _as_read(known_head: Known[Page]) -> Appended:
     """Make the outcome of a stream that was only read: a write without events."""
-    version = version_of(known)
-    token = Token(version=version, etag=None if known is None else known.etag)
+    version = version_of(known_head)
+    token = Token(version=version, etag=None if known_head is None else known_head.etag)
     return Appended(first=version, version=version, token=token)

@@ -78,35 +78,35 @@ class Planned:
         return {name: (write.item if isinstance(write, Put) else write.key)[name] for name in ("p", "i")}
 
 
-def token_of(known: Page | Token) -> Token:
+def token_of(known_head: Page | Token) -> Token:
     """Return the token of a known page, with the sizes that say how full the page is."""
-    return known.token() if isinstance(known, Page) else known
+    return known_head.token() if isinstance(known_head, Page) else known_head
 
 
-def is_own(table: str, stream: str, known: Page | Token) -> bool:
+def is_own(table: str, stream: str, known_head: Page | Token) -> bool:
     """Whether this process computed the page or token from the stream's pages; other tokens may be forged."""
-    return isinstance(known, Page) or known.of == origin(table, stream)
+    return isinstance(known_head, Page) or known_head.of == origin(table, stream)
 
 
-def known_state(known: Page | Token) -> PageState | None:
+def known_state(known_head: Page | Token) -> PageState | None:
     """Return the state of the known page: index, time, fullness; None if the token is of no page."""
-    if isinstance(known, Page):
-        return known.state
-    return None if known.etag is None else state_of(known.etag)
+    if isinstance(known_head, Page):
+        return known_head.state
+    return None if known_head.etag is None else state_of(known_head.etag)
 
 
-def index_of(known: Page | Token) -> int:
+def index_of(known_head: Page | Token) -> int:
     """Return the index of the first event of the known page."""
-    state = known_state(known)
+    state = known_state(known_head)
     return 0 if state is None else state.index
 
 
-def may_be_followed(known: Known[Page]) -> bool:
+def may_be_followed(known_head: Known[Page]) -> bool:
     """Whether another page may follow the known one: only if the known one has events.
 
     Otherwise the next page would begin at the same place.
     """
-    return known is not None and index_of(known) < known.version
+    return known_head is not None and index_of(known_head) < known_head.version
 
 
 def unchanged(state: PageState, version: int) -> All:
@@ -117,15 +117,15 @@ def unchanged(state: PageState, version: int) -> All:
     return All((equals("r", number(state.time)), equals("n", number(version)), Absent("x")))
 
 
-def _unchanged_with_mark(table: str, stream: str, known: Page | Token, state: PageState) -> All:
+def _unchanged_with_mark(table: str, stream: str, known_head: Page | Token, state: PageState) -> All:
     """Build the condition `unchanged`, for a token from outside also with the low-water mark it names.
 
     The token that the write leaves has this mark, and so has the page that is begun on that.
     """
-    same = unchanged(state, known.version)
-    if is_own(table, stream, known):
+    same = unchanged(state, known_head.version)
+    if is_own(table, stream, known_head):
         return same
-    mark = equals("l", number(known.low_water)) if known.low_water else Absent("l")
+    mark = equals("l", number(known_head.low_water)) if known_head.low_water else Absent("l")
     return All((*same.conditions, mark))
 
 
@@ -153,7 +153,7 @@ def unfolds_for_next(page: Page) -> bytes:
     return refer_to(page.index) if large else page.unfolds
 
 
-def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
+def begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
     """Plan the write of a new page with a batch, after the known one or first; refused if it exists.
 
     The page says as well what is pruned: a deletion that was interrupted hides pages before it has emptied them.
@@ -161,13 +161,13 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
     Args:
         unfolds: those stored, which stay where the batch does not replace them.
     """
-    return _cheaper(batch, lambda each: _begin(table, each, known, unfolds))
+    return _cheaper(batch, lambda each: _begin(table, each, known_head, unfolds))
 
 
-def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes) -> Planned:
+def _begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
     """Plan the write of a new page with a batch in exactly this packing."""
-    state = None if known is None else known_state(known)
-    index = 0 if known is None else known.version
+    state = None if known_head is None else known_state(known_head)
+    index = 0 if known_head is None else known_head.version
     version = index + batch.count
     stamp = batch.stamp(None if state is None else state.time)
     page = Page(
@@ -177,21 +177,21 @@ def _begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes
         version=version,
         frames=batch.frames(stamp),
         unfolds=unfolds if batch.unfolds is None else batch.unfolds_at(version),
-        low_water=0 if known is None else known.low_water,
+        low_water=0 if known_head is None else known_head.low_water,
         stamp=None if batch.count else stamp,
     )
-    before = None if known is None else token_of(known)
+    before = None if known_head is None else token_of(known_head)
     page = replace(page, full=_is_full(index, page.token(), before, _joined(page.frames)))
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
-    return Planned(write=put, stamp=stamp, token=page.token(), onto=known, count=batch.count)
+    return Planned(write=put, stamp=stamp, token=page.token(), onto=known_head, count=batch.count)
 
 
-def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
+def extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
     """Plan the write that adds a batch to the known page; None if it is full or has no room.
 
     A page without events accepts any batch, because a next page would begin at the same index.
     """
-    return _cheaper(batch, lambda each: _extend(table, each, known))
+    return _cheaper(batch, lambda each: _extend(table, each, known_head))
 
 
 def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
@@ -206,9 +206,9 @@ def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
     return denser if denser is not None and write_units(denser.token.size) < write_units(size) else planned
 
 
-def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
+def _extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
     """Plan the write that adds a batch in exactly this packing to the known page; None if impossible."""
-    state, before = known_state(known), token_of(known)
+    state, before = known_state(known_head), token_of(known_head)
     if state is None or state.full:
         return None
     stamp = batch.stamp(state.time)
@@ -229,24 +229,24 @@ def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
             *((Set("u", binary(unfolds)),) if unfolds else ()),
         ),
         removes=(*(("w",) if frames else ()), *(("u",) if batch.unfolds is not None and not unfolds else ())),
-        condition=_unchanged_with_mark(table, batch.stream, known, state),
+        condition=_unchanged_with_mark(table, batch.stream, known_head, state),
     )
     token = replace(token, etag=state_after.etag(), of=origin(table, batch.stream))
-    return Planned(write=update, stamp=stamp, token=token, onto=known, count=batch.count)
+    return Planned(write=update, stamp=stamp, token=token, onto=known_head, count=batch.count)
 
 
-def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> Planned:
+def close(table: str, batch: Packed, known_head: Page | Token, state: PageState) -> Planned:
     """Plan the write that closes the known page, so that no append extends it."""
     stamp = batch.mark_after(state.time)
     state_after = replace(state, full=True, time=time_of(stamp))
     update = Update(
         table=table,
         key=page_key(batch.stream, state.index),
-        sets=(*_counters(state_after, known.version), Set("w", binary(stamp))),
-        condition=unchanged(state, known.version),
+        sets=(*_counters(state_after, known_head.version), Set("w", binary(stamp))),
+        condition=unchanged(state, known_head.version),
     )
-    token = replace(token_of(known), etag=state_after.etag(), of=origin(table, batch.stream))
-    return Planned(write=update, stamp=stamp, token=token, onto=known, count=0)
+    token = replace(token_of(known_head), etag=state_after.etag(), of=origin(table, batch.stream))
+    return Planned(write=update, stamp=stamp, token=token, onto=known_head, count=0)
 
 
 def token_left_by(page: Page, version: int, stamp: bytes) -> Token:

@@ -75,6 +75,6 @@ def _complete_conflict(conflict: Conflict, capacity: Capacity, began: float, ref
     return replace(conflict, token=token, refused=refusal, capacity=capacity)
 
 
-def token_of(known: Known[Head]) -> Token | None:
+def token_of(known_head: Known[Head]) -> Token | None:
     """Return the token of a known head, without its events; None if there is no stream."""
-    return known if known is None or isinstance(known, Token) else known.token()
+    return known_head if known_head is None or isinstance(known_head, Token) else known_head.token()

@@ -124,7 +124,7 @@ def try_append_all(
 
 def append_on(
     store: Streams,
-    known: Mapping[str, Known[Head]],
+    known_heads: Mapping[str, Known[Head]],
     appends: Sequence[StreamAppend],
     options: AppendOptions,
     key: DecisionKey | str | None,
@@ -132,7 +132,8 @@ def append_on(
     """Append tagged events, or under a query, on exactly the known heads of streams; return the outcome.
 
     Args:
-        known: known heads of the streams that are appended to, and of others that are only read and must be unchanged.
+        known_heads: known heads of the streams that are appended to, and of others that are only read and must be
+            unchanged.
         options: the condition, and writes to other tables.
         key: idempotency key of the decision.
 
@@ -143,10 +144,10 @@ def append_on(
     options, writes = options.checked(store), list[StreamAppend]()
     for append in appends:
         _check_tags(store, append.events)
-        token = token_of(known[append.stream])
+        token = token_of(known_heads[append.stream])
         writes.append(replace(append, expected=NO_STREAM if token is None else replace(token, refused=0)))
     writing = {append.stream for append in appends}
-    reads = {stream: head for stream, head in known.items() if stream not in writing}
+    reads = {stream: head for stream, head in known_heads.items() if stream not in writing}
     with explain_also_errors(options.also):
         stored = batches(store, writes, tagged=True)
         record = key if isinstance(key, str) else None
@@ -159,7 +160,7 @@ def append_on(
 
 def append_tagged_on(
     store: Streams,
-    known: Mapping[str, Known[Head]],
+    known_heads: Mapping[str, Known[Head]],
     appends: Sequence[StreamAppend],
     key: DecisionKey | str | None,
     also: Also,
@@ -172,7 +173,7 @@ def append_tagged_on(
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
     """
-    outcome = append_on(store, known, appends, AppendOptions(also=also), key)
+    outcome = append_on(store, known_heads, appends, AppendOptions(also=also), key)
     if isinstance(outcome, Conflict) and outcome.unmet:
         raise condition_error(outcome)
     return outcome
@@ -181,7 +182,7 @@ def append_tagged_on(
 def append_all_on(
     store: Streams,
     writes: Sequence[tuple[Batch, Known[Head]]],
-    known: Mapping[str, Known[Head]],
+    known_heads: Mapping[str, Known[Head]],
     key: str | None,
     also: Also,
 ) -> Outcome:
@@ -189,7 +190,7 @@ def append_all_on(
 
     Args:
         writes: batches with the known heads of their streams.
-        known: known heads of these streams, and of others that are only read.
+        known_heads: known heads of these streams, and of others that are only read.
 
     Returns:
         The outcome, with that of each stream.
@@ -199,7 +200,7 @@ def append_all_on(
     """
     also = AppendOptions(also=also).checked(store).also
     writing = [batch.stream for batch, _ in writes]
-    reads = [(stream, head) for stream, head in known.items() if stream not in writing]
+    reads = [(stream, head) for stream, head in known_heads.items() if stream not in writing]
     with explain_also_errors(also):
         outcome = store.driver.run(
             require_transactional_layout(store.layout).append_all_on(store.table, writes, reads, key, also)
@@ -301,7 +302,7 @@ def _made(
                 _check_tags(store, each.events)
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
     refused = max(counts)
-    if known := REFUSALS.get():
+    if refusals := REFUSALS.get():
         remembered = (count_refusals(store.driver, store.table, append.stream) for append in appends)
         refused = max(refused, *remembered)
     stored = batches(store, appends, key, options.also, tagged=concerned)
@@ -320,7 +321,7 @@ def _made(
             )
             turn.changed = isinstance(outcome, Appended)
     outcome = complete(outcome, meter.capacity, began=began, refused=refused)
-    if known or isinstance(outcome, Conflict):
+    if refusals or isinstance(outcome, Conflict):
         note_outcomes(store.driver, store.table, outcome.streams)
     return outcome
 

@@ -275,16 +275,16 @@ class _Line:
             return
         # A record's bound must be a version that was read, not one that another append merely expects.
         read = any(entry.append.idempotency_key is not None for entry in self.entries[1:])
-        known: Any = UNREAD if read else expected_head(self._expected(self.entries[0]))
+        known_head: Any = UNREAD if read else expected_head(self._expected(self.entries[0]))
         while unanswered := [entry for entry in self.entries if entry.result is None]:
             self.writing = unanswered[:1]
-            if known is UNREAD:
+            if known_head is UNREAD:
                 self._distrust_keys()
-                known = yield from self.layout.load(self.table, unanswered[0].append.stream)
-            chosen = yield from self._reserve_keys(known, self._choose_writes(known, unanswered))
+                known_head = yield from self.layout.load(self.table, unanswered[0].append.stream)
+            chosen = yield from self._reserve_keys(known_head, self._choose_writes(known_head, unanswered))
             if not chosen:
                 return
-            known = yield from self._write(known, chosen)
+            known_head = yield from self._write(known_head, chosen)
 
     def failed(self, error: EpochalError) -> None:
         """Set an error as the answer of the failed request's appends, or mark invalid ones to go alone.
@@ -305,7 +305,9 @@ class _Line:
         for entry in self.entries:
             entry.alone = entry.alone or entry.reserved
 
-    def _choose_writes(self, known: Known[Head], unanswered: Sequence[_Entry]) -> list[tuple[_Entry, bool]]:
+    def _choose_writes(
+        self, known_head: Known[Head], unanswered: Sequence[_Entry]
+    ) -> list[tuple[_Entry, bool]]:
         """Return the next appends to write or refuse, each with whether its expected version is met.
 
         Each append is compared with the stream as the appends before it leave it. The list ends at an append that must
@@ -313,14 +315,14 @@ class _Line:
         alone.
 
         Args:
-            known: known head of the stream.
+            known_head: known head of the stream.
             unanswered: appends without an answer.
         """
-        chosen, version, room, count = list[tuple[_Entry, bool]](), version_of(known), JOINED_BYTES, 0
+        chosen, version, room, count = list[tuple[_Entry, bool]](), version_of(known_head), JOINED_BYTES, 0
         for entry in unanswered:
             if entry.alone or count == JOINED_APPENDS or (count and entry.size > room):
                 break
-            is_expected = _is_met(self._expected(entry), known, version, moved=count > 0)
+            is_expected = _is_met(self._expected(entry), known_head, version, moved=count > 0)
             if is_expected:
                 count, version, room = count + 1, version + len(entry.append.events), room - entry.size
             elif entry.append.idempotency_key is not None:
@@ -330,7 +332,7 @@ class _Line:
         return chosen
 
     def _reserve_keys(
-        self, known: Known[Head], chosen: list[tuple[_Entry, bool]]
+        self, known_head: Known[Head], chosen: list[tuple[_Entry, bool]]
     ) -> Steps[list[tuple[_Entry, bool]]]:
         """Put records of new idempotency keys; return the appends before the first key already used.
 
@@ -341,13 +343,13 @@ class _Line:
         ]
         keys = [entry.append.idempotency_key for entry in keyed]
         new = [
-            self.layout.is_new(known, entry.batch.above if entry.batch else NEVER)
+            self.layout.is_new(known_head, entry.batch.above if entry.batch else NEVER)
             and keys.index(key) == place
             for place, (entry, key) in enumerate(zip(keyed, keys, strict=True))
         ]
         unsure = [entry for entry, is_new in zip(keyed, new, strict=True) if is_new is None]
         records = iter(
-            (yield from _run_in_parallel([self._reserve(entry, version_of(known)) for entry in unsure]))
+            (yield from _run_in_parallel([self._reserve(entry, version_of(known_head)) for entry in unsure]))
         )
         for entry, is_new in zip(keyed, new, strict=True):
             entry.reserved = next(records) is None if is_new is None else is_new
@@ -363,7 +365,7 @@ class _Line:
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return put_record(self.table, record, version)
 
-    def _write(self, known: Known[Head], chosen: Sequence[tuple[_Entry, bool]]) -> Steps[Any]:
+    def _write(self, known_head: Known[Head], chosen: Sequence[tuple[_Entry, bool]]) -> Steps[Any]:
         """Write the appends whose expected version is met, and set answers; return the new known head.
 
         After a refusal nothing is answered, and the head that came back is returned.
@@ -373,13 +375,13 @@ class _Line:
         if writes:
             self.writing = writes
             outcomes = yield from self.layout.append_together_on(
-                self.table, [entry.batch for entry in writes], known
+                self.table, [entry.batch for entry in writes], known_head
             )
         if outcomes and isinstance(refused := outcomes[-1], Conflict):
             self._distrust_keys()
             return refusing_head(refused)
         remaining = iter(outcomes)
-        current: Any = known
+        current: Any = known_head
         for entry, is_expected in chosen:
             if is_expected:
                 answer = next(remaining)
@@ -390,16 +392,16 @@ class _Line:
                 entry.result = self._conflict(entry, current)
         return current
 
-    def _conflict(self, entry: _Entry, known: Known[Head]) -> Conflict:
+    def _conflict(self, entry: _Entry, known_head: Known[Head]) -> Conflict:
         """Make the conflict of an append whose expected version is not met.
 
         Args:
-            known: head or token of the stream after the appends before it.
+            known_head: head or token of the stream after the appends before it.
         """
-        if isinstance(known, Token):
-            return Conflict(version=known.version, token=known)
+        if isinstance(known_head, Token):
+            return Conflict(version=known_head.version, token=known_head)
         count, _ = refusals_of(entry.append.expected)
-        conflict = complete(conflict_at(known), NOTHING, began=self.began, refused=count)
+        conflict = complete(conflict_at(known_head), NOTHING, began=self.began, refused=count)
         assert isinstance(conflict, Conflict)  # noqa: S101  it is complete, and no other outcome
         return conflict
 
@@ -407,17 +409,19 @@ class _Line:
         return refusals_of(entry.append.expected)[1]
 
 
-def _is_met(expected: ExpectedVersion, known: Known[Head], version: int, *, moved: bool) -> bool:
+def _is_met(expected: ExpectedVersion, known_head: Known[Head], version: int, *, moved: bool) -> bool:
     """Return whether a stream, after the writes ahead of an append, meets its expected version.
 
     Args:
-        known: known head of the stream.
+        known_head: known head of the stream.
         version: version after the writes ahead of this one.
-        moved: whether there are writes ahead of this one, so that `known` is no longer the end of the stream.
+        moved: whether there are writes ahead of this one, so that `known_head` is no longer the end of the stream.
     """
-    if not moved and not isinstance(known, Token):
-        return accepts(expected, known)
-    return state_meets(expected, version, known.etag if isinstance(known, Token) and not moved else None)
+    if not moved and not isinstance(known_head, Token):
+        return accepts(expected, known_head)
+    return state_meets(
+        expected, version, known_head.etag if isinstance(known_head, Token) and not moved else None
+    )
 
 
 def _run_in_parallel(steps: Sequence[Steps[T]]) -> Steps[list[T]]:

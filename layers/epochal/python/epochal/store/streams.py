@@ -222,7 +222,7 @@ class Streams:
             options = appending.AppendOptions(fail_if=fail_if, after=after, takes=takes, also=also)
             return appending.try_append(self, one, options, idempotency_key)
         refused, expected = refusals_of(expected)
-        if known := REFUSALS.get():
+        if refusals := REFUSALS.get():
             from epochal.store.refusals import count_refusals  # noqa: PLC0415  few are refused
 
             refused = max(refused, count_refusals(self.driver, self.table, stream))
@@ -236,7 +236,7 @@ class Streams:
             began = self.driver.clock()
             outcome, capacity = self.driver.measured(steps)
             outcome = complete(outcome, capacity, began=began, refused=refused)
-        if known or isinstance(outcome, Conflict):
+        if refusals or isinstance(outcome, Conflict):
             from epochal.store.refusals import note_outcomes  # noqa: PLC0415  as above
 
             note_outcomes(self.driver, self.table, {stream: outcome})

@@ -70,19 +70,19 @@ def append(
 
 
 def append_on(
-    table: str, batch: WireBatch, known: TipOrToken, calving: Calving, *, repeatable: bool = False
+    table: str, batch: WireBatch, known_head: TipOrToken, calving: Calving, *, repeatable: bool = False
 ) -> Steps[Outcome]:
     """Append a batch on exactly the Tip that is known; return the outcome, a conflict for any other Tip.
 
     Args:
-        known: Tip or token that the stream must have; None if there must be no stream yet.
+        known_head: Tip or token that the stream must have; None if there must be no stream yet.
         repeatable: whether unfolds alone may be written again if nobody can tell whether they were, and events under a
             key may have been written by another process at a later index than on the known Tip.
     """
-    sent = yield from attempt(table, batch, known, calving)
+    sent = yield from attempt(table, batch, known_head, calving)
     if isinstance(sent, Token):
         return Appended(first=sent.version - batch.count, version=sent.version, token=sent)
-    settled = yield from _settle(table, batch, sent, version_of(known), repeatable=repeatable)
+    settled = yield from _settle(table, batch, sent, version_of(known_head), repeatable=repeatable)
     return conflict_at(sent.tip) if settled is None else settled
 
 

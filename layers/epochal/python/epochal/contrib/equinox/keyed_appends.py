@@ -54,11 +54,11 @@ class TipAttempts:
         """Read the Tip of the batch's stream; None if there is no such stream."""
         return load_tip(self.table, self.batch.stream)
 
-    def append_on(self, known: TipOrToken, *, repeatable: bool) -> Steps[Outcome]:
+    def append_on(self, known_head: TipOrToken, *, repeatable: bool) -> Steps[Outcome]:
         """Append the batch on exactly the Tip that is known; see `append.append_on`."""
-        return append_on(self.table, self.batch, known, self.calving, repeatable=repeatable)
+        return append_on(self.table, self.batch, known_head, self.calving, repeatable=repeatable)
 
-    def is_new(self, known: TipOrToken) -> None:
+    def is_new(self, known_head: TipOrToken) -> None:
         """Return None: a key has no moment here (see `KeyedStreams.is_new`)."""
 
     def settle(self, head: Tip, since: int, *, repeatable: bool) -> Steps[Appended | Undetermined | None]:
@@ -66,7 +66,7 @@ class TipAttempts:
         return settle(self.table, self.batch, head, since, repeatable=repeatable)
 
     def unfold_on(
-        self, known: TipOrToken, record: KeyRecord, seen: RecordContents | None
+        self, known_head: TipOrToken, record: KeyRecord, seen: RecordContents | None
     ) -> Steps[Token | UnfoldsRefused[Tip]]:
         """Write unfolds into a known Tip and the key's record at once; return the Tip's token, or the refusal.
 
@@ -75,8 +75,10 @@ class TipAttempts:
         """
         table, batch = self.table, self.batch
         while True:
-            write, token = create_tip(table, batch) if known is None else extend_tip(table, batch, known)
-            note = done_record(table, record, batch, version_of(known), seen)
+            write, token = (
+                create_tip(table, batch) if known_head is None else extend_tip(table, batch, known_head)
+            )
+            note = done_record(table, record, batch, version_of(known_head), seen)
             reply: Done | Refusal | Overflow = yield Transact(writes=(write, note))
             if isinstance(reply, Done):
                 return token
@@ -87,27 +89,27 @@ class TipAttempts:
                     seen=seen if response is None else read_record(response),
                     etag=token.etag,
                 )
-            known = yield from self._emptied(known, token.size)
+            known_head = yield from self._emptied(known_head, token.size)
 
     def is_pruned(self, head: Tip, since: int) -> Steps[bool]:
         """Whether events that may hold the append, from index `since` on, are pruned; see `find`."""
         marked = yield from find(self.table, head, self.batch.append_id, since, or_later=True)
         return marked is Earlier.PRUNED
 
-    def _emptied(self, known: TipOrToken, size: int) -> Steps[TipOrToken]:
+    def _emptied(self, known_head: TipOrToken, size: int) -> Steps[TipOrToken]:
         """Put a Tip's events into a calf; return the Tip or token after that, or raise if it has no events.
 
         Raises:
             TooLarge: the Tip has no events, so the unfolds alone do not fit.
         """
-        tip = known if isinstance(known, Tip) else (yield from self.load())
+        tip = known_head if isinstance(known_head, Tip) else (yield from self.load())
         if tip is None or not tip.span.events:
             raise TooLarge("unfolds", size, ITEM_BYTES)
-        if isinstance(known, Token) and known.etag != tip.etag:
-            return known  # the next try is refused, and says what the Tip is
+        if isinstance(known_head, Token) and known_head.etag != tip.etag:
+            return known_head  # the next try is refused, and says what the Tip is
         bare = replace(self.batch, unfolds=None, etag=retry_etag(self.batch.etag, tip))
         outcome = yield from calve_and_write(self.table, bare, tip, self.calving)
-        return outcome if isinstance(outcome, Token) else known
+        return outcome if isinstance(outcome, Token) else known_head
 
 
 def _read(item: Item | None) -> Steps[Tip | None]:

@@ -73,12 +73,12 @@ class Tips:
         """Return `NEVER`: a key has no moment here, as its record bounds the search for its append."""
         return streams.NEVER
 
-    def is_new(self, known: TipOrToken, above: Ticks) -> None:
+    def is_new(self, known_head: TipOrToken, above: Ticks) -> None:
         """Return None: a key has no moment here, as its record bounds the search for its append."""
 
-    def append_on(self, table: str, batch: streams.Batch, known: TipOrToken) -> Steps[Outcome]:
+    def append_on(self, table: str, batch: streams.Batch, known_head: TipOrToken) -> Steps[Outcome]:
         """Append a batch on exactly the Tip that is known; see `append.append_on`."""
-        return append.append_on(table, _in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
+        return append.append_on(table, _in_wire_form(batch), known_head, self.calving, repeatable=batch.keyed)
 
     def load(
         self,

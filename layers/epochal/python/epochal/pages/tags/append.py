@@ -112,7 +112,7 @@ class TagsPart:
         fences = tuple(stream_of(tag) for tag in self.position.seen if tag not in self.shares)
         return Commit(
             table=self.site.table,
-            known={stream_of(tag): head.page for tag, head in self.heads.items()},
+            known_heads={stream_of(tag): head.page for tag, head in self.heads.items()},
             writes=writes,
             fences=fences,
             lasting=frozenset(writes),

@@ -100,10 +100,13 @@ class Mixed:
             more = "" if not tags.also else ", and so does each write of `also`"
             advice = f"each stream, each tag of an event or the condition, and a key count as one{more}"
             raise TooLarge("events", items, TRANSACTION_ITEMS, "items", advice)
-        known, key = {**streams.known, **tags.known}, self.streams.key
-        if isinstance(key, _StreamKey) and is_new(known.get(key.batch.stream), key.batch.above) is False:
-            del known[key.batch.stream]
-        return replace(tags, known=known, writes=writes, fences=fences, keyed=streams.keyed)
+        known_heads, key = {**streams.known_heads, **tags.known_heads}, self.streams.key
+        if (
+            isinstance(key, _StreamKey)
+            and is_new(known_heads.get(key.batch.stream), key.batch.above) is False
+        ):
+            del known_heads[key.batch.stream]
+        return replace(tags, known_heads=known_heads, writes=writes, fences=fences, keyed=streams.keyed)
 
     def batch(self, stream: str, writes: Writes) -> Packed:
         """Return the batch for a stream or the stream of a tag, given the writes planned before it."""
