@@ -205,9 +205,11 @@ of_tables: Final = partial(setting, output=True, option=True)
 option."""
 
 
-def declared(each: Field[Any]) -> Setting:
+def declared(declaration: Field[Any]) -> Setting:
     """Return the setting that a dataclass field declares."""
-    output = each.metadata["output"]
+    output = declaration.metadata["output"]
     if isinstance(output, bool):
-        output = "".join(map(str.capitalize, each.name.split("_"))) if output else ""
-    return Setting(name=each.name, default=each.default, **{**each.metadata, "output": output})
+        output = "".join(map(str.capitalize, declaration.name.split("_"))) if output else ""
+    return Setting(
+        name=declaration.name, default=declaration.default, **{**declaration.metadata, "output": output}
+    )

@@ -163,7 +163,7 @@ def entries() -> tuple[Layout, ...]:
 
     Names and partitions are stored all the same.
     """
-    return tuple(sorted((*LAYOUTS, *brought()), key=lambda each: each.base))
+    return tuple(sorted((*LAYOUTS, *brought()), key=lambda layout: layout.base))
 
 
 def brought() -> tuple[Layout, ...]:

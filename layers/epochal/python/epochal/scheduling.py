@@ -307,9 +307,9 @@ class Fold:
 
     def __init__(self, before: Iterable[Timer] = (), lost: Iterable[LostSetting] = ()) -> None:
         self.found: dict[tuple[object, str], Timer] = {
-            (each.stream or each.tags, each.name): each for each in before
+            (timer.stream or timer.tags, timer.name): timer for timer in before
         }
-        self.lost = {each.place: each for each in lost}
+        self.lost = {failure.place: failure for failure in lost}
 
     def take(self, event: Recorded) -> None:
         """Update the pending timers and lost settings with one more timer event.

@@ -215,10 +215,12 @@ class Settings(Options):
 
     def having(self, **values: Any) -> Settings:
         """Return a copy of the settings with other values, by the names of the settings."""
-        others = {name: each for name, each in values.items() if name in DECLARED}
+        others = {name: value for name, value in values.items() if name in DECLARED}
         known = {name: _of_layouts(name) for name in values if name not in DECLARED}
-        tables = {each.table: values[name] for name, each in known.items() if each.table and values[name]}
-        of_layouts = {name: values[name] for name, each in known.items() if not each.table}
+        tables = {
+            setting.table: values[name] for name, setting in known.items() if setting.table and values[name]
+        }
+        of_layouts = {name: values[name] for name, setting in known.items() if not setting.table}
         return replace(
             self, tables={**self.tables, **tables}, of_layouts={**self.of_layouts, **of_layouts}, **others
         )
@@ -241,14 +243,14 @@ class Settings(Options):
 
 
 DECLARED: Mapping[str, Setting] = MappingProxyType(
-    {each.name: declared(each) for each in fields(Settings) if each.metadata}
+    {field_.name: declared(field_) for field_ in fields(Settings) if field_.metadata}
 )
 """Every setting but those of layouts, by name."""
 
 FOUND_BY = ("IndexTable", "BucketName")
 """Outputs by which a stack is known to hold a store. One of an older version lacks others."""
 
-_OUTPUTS = {each.output: each for each in DECLARED.values() if each.output}
+_OUTPUTS = {setting.output: setting for setting in DECLARED.values() if setting.output}
 
 
 def table_setting(kind: str, help: str = "") -> Setting:  # noqa: A002  the word that commands have for it

@@ -78,8 +78,8 @@ def list_(models: ReadModels, *, items: int) -> None:
     shown = ((name, models.live(name).generation, generations) for name, generations in listing.items())
     output.stream(
         shown,
-        lambda each: {"name": each[0], "live": each[1], "generations": each[2]},
-        lambda each: f"{each[0]}  live: {each[1]}  generations: {', '.join(map(str, each[2]))}",
+        lambda model: {"name": model[0], "live": model[1], "generations": model[2]},
+        lambda model: f"{model[0]}  live: {model[1]}  generations: {', '.join(map(str, model[2]))}",
     )
 
 

@@ -67,17 +67,17 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
     "stream": "..."}.
     """
     failed = False
-    reactions_by_name = {each.name: each for each in load_reactions(store, target)}
-    for group, each in _chosen(store, reactions_by_name, streams):
+    reactions_by_name = {definition.name: definition for definition in load_reactions(store, target)}
+    for group, stream in _chosen(store, reactions_by_name, streams):
         parking = Parking(reactor=reactor_of(store, reactions_by_name[group]))
-        with output.progress(f"replaying {each.stream}"):
-            replayed = parking.replay(each.partition, each.stream, seconds=inf)
+        with output.progress(f"replaying {stream.stream}"):
+            replayed = parking.replay(stream.partition, stream.stream, seconds=inf)
         failed = failed or not replayed.unparked
-        view = {"stream": each.stream, "next": replayed.next, "unparked": replayed.unparked}
+        view = {"stream": stream.stream, "next": replayed.next, "unparked": replayed.unparked}
         if replayed.failure is not None:
             view["cause"] = replayed.failure.cause
         line = "goes on" if replayed.unparked else f"still parked: {view.get('cause')}"
-        output.document(view, [f"{each.stream}  {replayed.next}  {line}"])
+        output.document(view, [f"{stream.stream}  {replayed.next}  {line}"])
     if failed:
         sys.exit(1)
 

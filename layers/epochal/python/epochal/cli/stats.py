@@ -378,7 +378,7 @@ def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
     output.stream(
         streams,
         asdict,
-        lambda each: (
-            f"{each.category}: {quantity(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"
+        lambda row: (
+            f"{row.category}: {quantity(row.events)} of {row.streams:,} stream{'s' * (row.streams != 1)}"
         ),
     )

@@ -333,11 +333,11 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
             counted = listings.groups()
         output.stream(
             counted,
-            lambda each: {"group": each.group, "tags": each.tags},
-            lambda each: f"{each.group}  {each.tags:,}",
+            lambda count: {"group": count.group, "tags": count.tags},
+            lambda count: f"{count.group}  {count.tags:,}",
         )
         return
-    output.stream(_tags(listings, group), tag_views.TAG_COUNT, lambda each: f"{each.tag}  {each.events:,}")
+    output.stream(_tags(listings, group), tag_views.TAG_COUNT, lambda count: f"{count.tag}  {count.events:,}")
 
 
 @tagged.command()

@@ -45,7 +45,11 @@ T = TypeVar("T")
 
 _URL = re.compile(r"https?://[^/\s]+")
 
-TABLES = {each.flag: (each.name, each.table) for each in declared().values() if each.option and each.table}
+TABLES = {
+    setting.flag: (setting.name, setting.table)
+    for setting in declared().values()
+    if setting.option and setting.table
+}
 """Options that name tables: the settings they are, and the kinds that the tables must be of."""
 
 

@@ -307,7 +307,7 @@ class _Filled:
 
     def show(self, item: FeedItem) -> FeedItem:
         """Return an item as the page shows it: without its event if that is too large."""
-        large = any(item is each for each in self._large)
+        large = any(item is large_item for large_item in self._large)
         return item._replace(event=None, omitted=True) if large else item
 
 

@@ -80,8 +80,8 @@ class Packed:
             return ()
         first = time_of(stamp) - len(self.before)
         return tuple(
-            each._frame(Ticks(first + position))  # noqa: SLF001  its own kind
-            for position, each in enumerate((*self.before, self))
+            packed._frame(Ticks(first + position))  # noqa: SLF001  its own kind
+            for position, packed in enumerate((*self.before, self))
         )
 
     def unfolds_at(self, version: int) -> bytes:

@@ -351,8 +351,8 @@ def _too_small(plan: Plan, reply: Overflow) -> set[str]:
             raise TooLarge(f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice=advice)
     smaller = {
         stream
-        for stream, each in plan.writes.items()
-        if isinstance(each.write, Update) and may_be_followed(each.onto)
+        for stream, planned in plan.writes.items()
+        if isinstance(planned.write, Update) and may_be_followed(planned.onto)
     }
     if not smaller:
         field = "events" if any(write.count for write in plan.writes.values()) else "unfolds"

@@ -82,9 +82,9 @@ def find_all(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> S
     """
     begun = yield from _begin_each(table, appends)
     heads = {
-        batch.stream: refusing_head(each) if isinstance(each, Conflict) else each
-        for (batch, _), each in zip(appends, begun, strict=True)
-        if not isinstance(each, Appended | Undetermined)
+        batch.stream: refusing_head(search) if isinstance(search, Conflict) else search
+        for (batch, _), search in zip(appends, begun, strict=True)
+        if not isinstance(search, Appended | Undetermined)
     }
     if heads and len(heads) < len(begun):
         # A transaction that is under way may show in one stream earlier than in another.

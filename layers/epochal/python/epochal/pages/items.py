@@ -283,7 +283,10 @@ def stamp_size(stamp: bytes | None) -> int:
 
 def _read(item: Item, table: str, before: tuple[Page, ...]) -> Page:
     frames = tuple(
-        [read_frame(each["B"] if type(each["B"]) is bytes else _bytes(each)) for each in read_list(item, "f")]
+        [
+            read_frame(member["B"] if type(member["B"]) is bytes else _bytes(member))
+            for member in read_list(item, "f")
+        ]
     )
     return _page(
         _text(item, "p"), int(item["i"]["N"]), int(item["n"]["N"]), frames,

@@ -161,7 +161,7 @@ def begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: b
     Args:
         unfolds: those stored, which stay where the batch does not replace them.
     """
-    return _cheaper(batch, lambda each: _begin(table, each, known_head, unfolds))
+    return _cheaper(batch, lambda candidate: _begin(table, candidate, known_head, unfolds))
 
 
 def _begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
@@ -191,7 +191,7 @@ def extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | Non
 
     A page without events accepts any batch, because a next page would begin at the same index.
     """
-    return _cheaper(batch, lambda each: _extend(table, each, known_head))
+    return _cheaper(batch, lambda candidate: _extend(table, candidate, known_head))
 
 
 def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:

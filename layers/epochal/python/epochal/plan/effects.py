@@ -38,9 +38,9 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
         case Not(compared):
             return not holds(compared, item)
         case All(conditions):
-            return all(holds(each, item) for each in conditions)
+            return all(holds(part, item) for part in conditions)
         case AnyOf(conditions):
-            return any(holds(each, item) for each in conditions)
+            return any(holds(part, item) for part in conditions)
 
 
 def after(write: TransactionWrite, before: Item | None) -> Item | None:

@@ -183,10 +183,10 @@ def page(
     entries = yield from _entries(table, asked, limit + 1, start, backward=backward)
     more, entries = len(entries) > limit, entries[:limit]
     following = asked.written(entries[-1]["sk"]["S"], backward=backward) if more else None
-    keys = [document_of(each["sk"]["S"]) for each in entries]
+    keys = [document_of(entry["sk"]["S"]) for entry in entries]
     if asked.declared.holds:
         found = [
-            FoundDocument(key, json.loads(each["d"]["S"])) for key, each in zip(keys, entries, strict=True)
+            FoundDocument(key, json.loads(entry["d"]["S"])) for key, entry in zip(keys, entries, strict=True)
         ]
         return Page(tuple(found), following)
     documents = yield from _documents(table, [place(key) for key in dict.fromkeys(keys)])

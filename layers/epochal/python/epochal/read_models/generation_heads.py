@@ -15,10 +15,8 @@ def head_key(model: str) -> dict[str, AttributeValue]:
 
 def head_item(model: str, declared: Mapping[str, DeclaredKey]) -> Item:
     """Encode the head of a generation with these keys."""
-    marks = {
-        name: {"n": number(each.spread), "h": number(int(each.holds))} for name, each in declared.items()
-    }
-    return {**head_key(model), "k": mapping({name: mapping(each) for name, each in marks.items()})}
+    marks = {name: {"n": number(key.spread), "h": number(int(key.holds))} for name, key in declared.items()}
+    return {**head_key(model), "k": mapping({name: mapping(mark) for name, mark in marks.items()})}
 
 
 def read_head(item: Item) -> dict[str, DeclaredKey]:

@@ -120,12 +120,12 @@ class ModelKeys:
         """
         had = _stored(item, self)
         wanted = {} if after is None else self._wanted(key, after)
-        gone = [each for each in had if each not in wanted]
-        new = [each for each in wanted if each not in had or self._differs(each, before, wanted[each])]
+        gone = [entry for entry in had if entry not in wanted]
+        new = [entry for entry in wanted if entry not in had or self._differs(entry, before, wanted[entry])]
         return Entries(
             values=_values_item(wanted),
-            gone=tuple(self._place(model, key, *each) for each in gone),
-            new=tuple({**self._place(model, key, *each), **wanted[each]} for each in new),
+            gone=tuple(self._place(model, key, *entry) for entry in gone),
+            new=tuple({**self._place(model, key, *entry), **wanted[entry]} for entry in new),
         )
 
     def _wanted(self, key: str, document: Any) -> dict[tuple[str, str], Item]:

@@ -204,21 +204,21 @@ def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[Tran
     if len(also) >= TRANSACTION_ITEMS:
         raise TooLarge("also", len(also), TRANSACTION_ITEMS - 1, "items")
     earlier, total = list[TransactionWrite](), 0
-    for place, each in enumerate(also):
+    for place, write in enumerate(also):
         must_be(
             (Put, Update, Delete, Check),
-            each,
+            write,
             f"also[{place}]",
             "a put, update, delete or check of `epochal.store.also`",
         )
-        if each.table in own:
-            raise InvalidInput(f"also[{place}]", f"must not name a table of the store itself: {each.table}")
-        if any(_one_item(each, other) for other in earlier):
+        if write.table in own:
+            raise InvalidInput(f"also[{place}]", f"must not name a table of the store itself: {write.table}")
+        if any(_one_item(write, other) for other in earlier):
             raise InvalidInput(f"also[{place}]", "must not name an item that an earlier write names")
-        size = _size(each)
+        size = _size(write)
         if size > ITEM_BYTES:
             raise TooLarge(f"also[{place}]", size, ITEM_BYTES)
-        earlier.append(each)
+        earlier.append(write)
         total += size
     if total > TRANSACTION_BYTES:
         raise TooLarge("also", total, TRANSACTION_BYTES)
@@ -356,8 +356,8 @@ def _check_condition(condition: object, field: str) -> None:
             must_be((list, tuple), parts, f"{field}.conditions", "a list of conditions")
             if not parts:
                 raise InvalidInput(f"{field}.conditions", "must not be empty")
-            for place, each in enumerate(parts):
-                _check_condition(each, f"{field}.conditions[{place}]")
+            for place, member in enumerate(parts):
+                _check_condition(member, f"{field}.conditions[{place}]")
         case Not(condition=part):
             _check_condition(part, f"{field}.condition")
         case Absent(name=name) | Present(name=name) | BeginsWith(name=name) | Compare(name=name):

@@ -254,10 +254,10 @@ def batches(
     now, etag = store.now(), store.fresh(16).hex()
     identity = store.fresh(16) if key is None else b""
     batches_made = list[Batch]()
-    for place, each in enumerate(appends):
+    for place, append in enumerate(appends):
         with _placed(place, of=len(appends)):
             batches_made.append(
-                store.batch(each.stream, each.events, each.unfolds, now, key=key, tagged=tagged)
+                store.batch(append.stream, append.events, append.unfolds, now, key=key, tagged=tagged)
             )
     identity = identity or identity_of(appends, key or "", also)
     return [replace(batch, etag=etag, append_id=identity) for batch in batches_made]
@@ -280,14 +280,14 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
     if len(appends) > most:
         raise TooLarge("appends", len(appends), most, "streams")
     streams = set[str]()
-    for place, each in enumerate(appends):
+    for place, append in enumerate(appends):
         with _placed(place):
-            check_expected(each.expected)
-            no_step(stream_name(each.stream), "stream")
-            must_be_list(Event, each.events, "events")
-        if each.stream in streams:
-            raise InvalidInput("appends", f"must not name a stream twice: {each.stream}")
-        streams.add(each.stream)
+            check_expected(append.expected)
+            no_step(stream_name(append.stream), "stream")
+            must_be_list(Event, append.events, "events")
+        if append.stream in streams:
+            raise InvalidInput("appends", f"must not name a stream twice: {append.stream}")
+        streams.add(append.stream)
 
 
 def _made(
@@ -297,16 +297,16 @@ def _made(
     concerned = options.fail_if is not None or options.after is not None
     if concerned or any(event.tags for append in appends for event in append.events):
         concerned = True
-        for place, each in enumerate(appends):
+        for place, append in enumerate(appends):
             with _placed(place, of=len(appends)):
-                _check_tags(store, each.events)
+                _check_tags(store, append.events)
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
     refused = max(counts)
     if refusals := REFUSALS.get():
         remembered = (count_refusals(store.driver, store.table, append.stream) for append in appends)
         refused = max(refused, *remembered)
     stored = batches(store, appends, key, options.also, tagged=concerned)
-    given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
+    given = [replace(append, expected=version) for append, version in zip(appends, expected, strict=True)]
     driver, meter = store.driver.metered()
     store = store.on(driver)
     with meter, explain_also_errors(options.also), _turn(store, given, options, tagged=concerned) as turn:
@@ -387,8 +387,8 @@ def _with_tags(
         layout.append_tagged(
             tagged.site,
             [
-                (batch, each.expected)
-                for batch, each in zip(_labelled(appends, batches), appends, strict=True)
+                (batch, append.expected)
+                for batch, append in zip(_labelled(appends, batches), appends, strict=True)
             ],
             _tagged(appends, batches, options.also, ends),
             condition,
@@ -411,8 +411,8 @@ def _with_tags(
 def _with_events(outcome: Appended) -> Appended:
     """Return an outcome with the events with tags also in the outcome of their stream."""
     streams = {
-        name: replace(each, events=tuple(event for event in outcome.events if event.stream == name))
-        for name, each in outcome.streams.items()
+        name: replace(appended, events=tuple(event for event in outcome.events if event.stream == name))
+        for name, appended in outcome.streams.items()
     }
     return replace(outcome, streams=streams)
 

@@ -444,8 +444,8 @@ def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> b
     if len(appends) == 1:
         # The first half is the same with and without `also`: a key is used once in a stream.
         return key_digest(appends[0].stream, key) + _contents_digest(appends[0], writes_digest)
-    ordered = sorted(appends, key=lambda each: each.stream)
-    names = "\0".join(("", *(each.stream for each in ordered), key))
+    ordered = sorted(appends, key=lambda append: append.stream)
+    names = "\0".join(("", *(append.stream for append in ordered), key))
     contents = b"".join(map(_contents_digest, ordered))
     return hashlib.sha256(names.encode()).digest()[:8] + hashlib.sha256(contents + writes_digest).digest()[:8]
 

@@ -591,7 +591,7 @@ class _Walk:
         if self.reader.archive is None or first >= end:
             return ()
         events = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
-        return as_rows(takewhile(lambda each: each.index < end, events))
+        return as_rows(takewhile(lambda event: event.index < end, events))
 
 
 def small_events(stream: str, span: EventSpan, codec: BodyCodec) -> list[Recorded] | None:

@@ -169,25 +169,25 @@ class Importer(ABC):
         Raises:
             InvalidInput: an event is malformed or has no id.
         """
-        for place, each in enumerate(history, first):
+        for place, imported in enumerate(history, first):
             field = f"history[{place}]"
-            if each.event.id is None:
+            if imported.event.id is None:
                 raise InvalidInput(f"{field}.id", "must be given, to recognize imported events")
-            event = self.store.checked(marked(each.event), field)
-            happened = read_moment(each.timestamp, f"{field}.timestamp")
-            chosen = self._place_of(each, event, happened, field)
-            yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)
+            event = self.store.checked(marked(imported.event), field)
+            happened = read_moment(imported.timestamp, f"{field}.timestamp")
+            chosen = self._place_of(imported, event, happened, field)
+            yield DatedEvent(event=event, timestamp=imported.timestamp, happened=happened, place=chosen)
 
-    def _place_of(self, each: ImportedEvent, event: Event, happened: Ticks, field: str) -> str:
+    def _place_of(self, imported: ImportedEvent, event: Event, happened: Ticks, field: str) -> str:
         """Return the place that an event asks for, or make one of its time and id.
 
         Raises:
             InvalidInput: the place is malformed, or more than a day in the future.
         """
-        if each.place is None:
+        if imported.place is None:
             chosen = make_place(happened, int((event.id or "").replace("-", ""), 16))
         else:
-            chosen = parse_place(each.place, f"{field}.place")
+            chosen = parse_place(imported.place, f"{field}.place")
         if chosen > make_place(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
             raise InvalidInput(f"{field}.place", "must not be more than a day in the future")
         return chosen

@@ -164,7 +164,8 @@ def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
     for write in op.writes:
         _check_write(write, spec_of(write.table))
     _check_several(
-        [(each.table, each.item if isinstance(each, ops.Put) else each.key) for each in op.writes], spec_of
+        [(write.table, write.item if isinstance(write, ops.Put) else write.key) for write in op.writes],
+        spec_of,
     )
 
 
@@ -232,7 +233,7 @@ def _check_key(spec: tables.TableSpec, table: str, key: Key) -> None:
 
 def _check_key_types(spec: tables.TableSpec, table: str, item: Item) -> None:
     """Check that key attributes are present and of the right types."""
-    if any(each.type not in item.get(each.name, ()) for each, _ in _limits(spec)):
+    if any(attribute.type not in item.get(attribute.name, ()) for attribute, _ in _limits(spec)):
         raise WrongTable(table)
     _check_key_values(spec, item)
 
@@ -376,12 +377,12 @@ def _check_value(value: AttributeValue, levels: int) -> None:
     if kind == "N":
         _check_number(content)
     elif kind == "L":
-        for each in content:
-            _check_value(each, levels - 1)
+        for member in content:
+            _check_value(member, levels - 1)
     elif kind == "M":
-        for name, each in content.items():
+        for name, member in content.items():
             _check_name(name)
-            _check_value(each, levels - 1)
+            _check_value(member, levels - 1)
     elif kind == "NULL" and not content:
         raise _MalformedError("Null attribute value types must have the value of true")
     elif kind in ("SS", "NS", "BS"):

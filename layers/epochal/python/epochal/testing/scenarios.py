@@ -147,7 +147,9 @@ class Given(Generic[C, S, E]):
 
     def _without(self, name: str) -> Given[C, S, E]:
         """Return the stream without a timer."""
-        return replace(self, timers={each: timer for each, timer in self.timers.items() if each != name})
+        return replace(
+            self, timers={setting: timer for setting, timer in self.timers.items() if setting != name}
+        )
 
     def stored(self, event: E | Later | Event) -> E | Later | Event:
         """Return a part of a decision's answer as it would come back from a store.

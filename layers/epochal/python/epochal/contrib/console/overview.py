@@ -88,7 +88,9 @@ def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[Poison
     if notes > NOTES:
         return notes, None
     records = PoisonRecords(indexer=deployment.indexer)
-    return notes, tuple(each for each in records.waiting() if each.source == source.name) if notes else ()
+    return notes, tuple(
+        record for record in records.waiting() if record.source == source.name
+    ) if notes else ()
 
 
 def _health(deployment: Deployment, source: Source, recorded: int | None) -> Health:
@@ -115,7 +117,7 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
     """
     if not name:
         return None
-    sources = {each.name: each for each in deployment.sources}
+    sources = {source.name: source for source in deployment.sources}
     if name not in sources:
         raise InvalidInput("check", f"must be one of {', '.join(sources)}")
     source = sources[name]
@@ -259,18 +261,18 @@ def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionS
     counts = events_behind(services, deployment.groups, partitions)
     rows: dict[str, list[tuple[int | None, float | None, int]]] = {}
     for partition in partitions:
-        for each in partition.groups:
-            count = counts[each.group, partition.partition].count
-            age = oldest(deployment, partition, each, now) if count else None
-            rows.setdefault(each.group, []).append((each.behind, age, each.parked))
+        for standing in partition.groups:
+            count = counts[standing.group, partition.partition].count
+            age = oldest(deployment, partition, standing, now) if count else None
+            rows.setdefault(standing.group, []).append((standing.behind, age, standing.parked))
     return [
         GroupLag(
             group=group,
-            behind=None if any(behind is None for behind, _, _ in each) else in_all_partitions(counts, group),
-            oldest=max((age for _, age, _ in each if age is not None), default=None),
-            parked=sum(parked for _, _, parked in each),
+            behind=None if any(behind is None for behind, _, _ in row) else in_all_partitions(counts, group),
+            oldest=max((age for _, age, _ in row if age is not None), default=None),
+            parked=sum(parked for _, _, parked in row),
         )
-        for group, each in rows.items()
+        for group, row in rows.items()
     ]
 
 
@@ -298,7 +300,7 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
         InvalidInput: the deployment has no such partition.
     """
     feed = deployment.feed
-    tails = {each.partition: each for each in feed.partitions()}
+    tails = {tail.partition: tail for tail in feed.partitions()}
     if not tails:
         return {"tails": {}, "partition": None}
     partition = whole(arguments, "partition", _fullest(tails.values()), 2**31)
@@ -326,7 +328,7 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
         "text": text,
         "start": start,
         "before": end,
-        "items": [each for each in items if _says(each, text.casefold())],
+        "items": [item for item in items if _says(item, text.casefold())],
         "looked": len(items),
         "next": page.next if start or not page.at_tail else None,
     }
@@ -337,7 +339,7 @@ def _fullest(tails: Iterable[PartitionTail]) -> int:
 
     The first partition might be of a layout that nobody uses.
     """
-    return max(tails, key=lambda each: each.tail).partition
+    return max(tails, key=lambda tail: tail.tail).partition
 
 
 def _says(item: FeedItem, text: str) -> bool:
@@ -398,8 +400,8 @@ def _events(deployment: Deployment, count: int) -> tuple[dict[float, float], flo
     for at in deployment.feed.partitions():
         start = before(at.tail, count)
         arrived = list(arrivals(deployment.driver, table, at.partition, start))[-count:]
-        for each in arrived:
-            counts[each.seconds // MINUTE * MINUTE] += each.events
+        for item in arrived:
+            counts[item.seconds // MINUTE * MINUTE] += item.events
         if arrived and (start > 0 or len(arrived) == count):
             complete.append(arrived[0].seconds)
     since = max(complete, default=None)

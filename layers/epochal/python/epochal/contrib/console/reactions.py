@@ -253,11 +253,11 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     which takes a read of the whole index table.
     """
     table = deployment.settings.index_table
-    named = [each.strip() for each in arguments.get("group", "").split(",") if each.strip()]
+    named = [name.strip() for name in arguments.get("group", "").split(",") if name.strip()]
     finding = "find" in arguments
     groups = groups_of(deployment.driver, table) if finding else named or services.groups()
     partitions = list(standings(deployment.driver, table, groups)) if groups else []
-    rows = [(each, group) for each in partitions for group in each.groups]
+    rows = [(standing, group) for standing in partitions for group in standing.groups]
     now = services.now() / 1e9
     behind = events_behind(services, deployment.groups, partitions)
     return {
@@ -340,15 +340,15 @@ def show_timers(services: Services, deployment: Deployment, arguments: Mapping[s
         return {"table": "", "items": count}
     now = from_unix_nanoseconds(services.now())
     engine = engine_of(deployment, table, lambda _: None)
-    late = list(takewhile(lambda each: each.due <= now, coming(engine, limit=count + 1)))
+    late = list(takewhile(lambda timer: timer.due <= now, coming(engine, limit=count + 1)))
     onward = coming(engine, since=Ticks(now + 1), limit=count)
     return {
         "table": table,
         "items": count,
         "more": len(late) > count,
-        "late": [_row(deployment, each, now) for each in late[:count]],
-        "coming": [_row(deployment, each, now) for each in onward],
-        "streams": Counter(each.stream or ", ".join(each.tags) for each in late[:count]).most_common(10),
+        "late": [_row(deployment, timer, now) for timer in late[:count]],
+        "coming": [_row(deployment, timer, now) for timer in onward],
+        "streams": Counter(timer.stream or ", ".join(timer.tags) for timer in late[:count]).most_common(10),
     }
 
 

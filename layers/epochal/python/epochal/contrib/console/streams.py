@@ -309,7 +309,7 @@ def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[
     if states is not None:
         kinds["states"] = (
             states.table,
-            lambda items: {each: [] for each in sorted(states.projectors_in(items))},
+            lambda items: {projector: [] for projector in sorted(states.projectors_in(items))},
         )
     if models:
         kinds["models"] = models, generations_in
@@ -378,13 +378,13 @@ def _place(deployment: Deployment, model: ReadModel[Any], stream: str) -> dict[s
 
 def _asked(model: ReadModel[Any], arguments: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of a read model's documents, by their keys or by values of a secondary key."""
-    by, prefix, after = (arguments.get(each, "").strip() for each in ("by", "prefix", "after"))
-    values = [value_from(each.strip()) for each in arguments.get("values", "").split(",") if each.strip()]
+    by, prefix, after = (arguments.get(name, "").strip() for name in ("by", "prefix", "after"))
+    values = [value_from(value.strip()) for value in arguments.get("values", "").split(",") if value.strip()]
     how: dict[str, Any] = {"prefix": prefix, "limit": whole(arguments, "items", 50, LOOKED_AT)}
     how |= {"after": after or None, "backward": bool(arguments.get("backward"))}
     page = model.find(by, *values, **how) if by else model.list(**how)
     documents = [(item.key, json.dumps(item.value).decode()) for item in page.items]
-    same = {each: arguments[each] for each in ASKED if arguments.get(each)}
+    same = {name: arguments[name] for name in ASKED if arguments.get(name)}
     on = urlencode({"model": model.name, "generation": model.generation, **same})
     return {"by": by, "found": documents, "after": page.next, "on": on}
 

@@ -257,8 +257,8 @@ def _looks_wrapped(value: Any) -> bool:
 
 SERIALIZERS: Final[Mapping[str, Serializer]] = MappingProxyType(
     {
-        each.name: each
-        for each in (
+        serializer.name: serializer
+        for serializer in (
             JAVASCRIPT,
             Serializer(name="rust", events=bare("type", variants=True), snapshots=bare()),
             Serializer(name="go", events=bare("TypeName", "typeName", "type_name", "type"), snapshots=bare()),

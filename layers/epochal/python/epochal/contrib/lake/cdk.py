@@ -424,7 +424,7 @@ def once(database: str) -> str:
     files, and columns that a query does not use are not read. The day of arrival is not among the columns, since copies
     of one event may have arrived on different days.
     """
-    key = [f'"{each}"' for each in _ONCE]
+    key = [f'"{column}"' for column in _ONCE]
     names = [
         f'"{column_type}"' if column_type in _ONCE else f'arbitrary("{column_type}") AS "{column_type}"'
         for column_type in COLUMN_TYPES

@@ -75,7 +75,9 @@ def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
     """
     try:
         with os.scandir(folder) as listed:
-            entries = [each for each in listed if not each.name.startswith(".") and each.name not in _MADE]
+            entries = [
+                entry for entry in listed if not entry.name.startswith(".") and entry.name not in _MADE
+            ]
     except (FileNotFoundError, NotADirectoryError):
         return  # gone since it was listed
     if any(entry.name == _ENVIRONMENT for entry in entries):

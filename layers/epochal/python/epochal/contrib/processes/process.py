@@ -248,7 +248,7 @@ class Process(Composite):
         if stored.type != REFUSED:
             return self.codec.decode(stored)
         message = told_by(stored)
-        read = [self.codec.decode(message_in(each)) for each in message.get("events", [message])]
+        read = [self.codec.decode(message_in(member)) for member in message.get("events", [message])]
         refused = tuple(read) if "events" in message else read[0]
         return CommandRefused(refused, message["error"], self._words(message), message["to"])
 

@@ -42,8 +42,8 @@ def given_process(
     if process_ is None:
         raise InvalidInput("process", "must be a class that @process(name=…) is written above")
     scenario = GivenProcess(process=process_, key=key, now=read_moment(now, "now"))
-    for each in inputs:
-        scenario = scenario.when(each)
+    for input_ in inputs:
+        scenario = scenario.when(input_)
     return replace(scenario, answered=())
 
 
@@ -113,7 +113,7 @@ class GivenProcess:
         while due := [(at, name) for name, (at, _) in given.timers.items() if at <= until]:
             at, name = min(due)
             event = given.timers[name][1]
-            timers = {each: timer for each, timer in given.timers.items() if each != name}
+            timers = {setting: timer for setting, timer in given.timers.items() if setting != name}
             given = replace(given, now=at, timers=timers).when(event)
             answered += given.answered
         return replace(given, now=until, answered=tuple(answered))

@@ -56,7 +56,7 @@ SERVING: Final = ("append", "replay", "feed")
 """Functions that a proof runs: those of `WOKEN` always, these where it knows the API."""
 
 ITEMS: Final = ("GetItem", "BatchGetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem")
-ON_TABLES: Final = [f"dynamodb:{each}" for each in (*ITEMS, "DeleteTable", "UpdateTable", "CreateBackup")]
+ON_TABLES: Final = [f"dynamodb:{action}" for action in (*ITEMS, "DeleteTable", "UpdateTable", "CreateBackup")]
 NOWHERE: Final = ("iam:PassRole", "lambda:UpdateFunctionCode", "lambda:InvokeFunction", "s3:ListAllMyBuckets")
 """Actions that no function may do on any resource."""
 
@@ -496,7 +496,7 @@ def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -
     def has(check: Trial, words: Sequence[str]) -> bool:
         return any(word in check.name for word in words)
 
-    chosen = [each for each in checks if (not only or has(each, only)) and not has(each, skip)]
+    chosen = [check for check in checks if (not only or has(check, only)) and not has(check, skip)]
     if not chosen:
         names = ", ".join(check.name for check in checks)
         raise InvalidInput("--only", f"leaves nothing to prove; there are {names}")

@@ -265,11 +265,11 @@ def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStat
     """
     named = store.stage.batches_named
     if isinstance(to, Webhook):
-        secrets = [each for each in (to.sign_with, to.authorization) if each is not None]
+        secrets = [secret for secret in (to.sign_with, to.authorization) if secret is not None]
         return (
             "webhook",
             to.address,
-            [each for secret in secrets for each in iam_statements.on_secret(secret)],
+            [statement for secret in secrets for statement in iam_statements.on_secret(secret)],
         )
     if hasattr(to, "event_bus_arn"):
         put = iam.PolicyStatement(actions=["events:PutEvents"], resources=[to.event_bus_arn])

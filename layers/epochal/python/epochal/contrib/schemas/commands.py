@@ -41,15 +41,15 @@ def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title
     """
     if cloudevents and not as_asyncapi:
         raise click.UsageError("--cloudevents is of --asyncapi.")
-    opened = [_opened(each) for each in codecs]
+    opened = [_opened(codec) for codec in codecs]
     if as_asyncapi:
         if len(dict(opened)) < len(opened):
             raise click.UsageError("Each category has one codec.")
         document = asyncapi(dict(opened), title=title, cloud_events=cloudevents)
     else:
-        schemas = [(name, each) for _, codec in opened for name, each in event_schemas(codec).items()]
+        schemas = [(name, schema_) for _, codec in opened for name, schema_ in event_schemas(codec).items()]
         document = bundle(dict(schemas))
-        if twice := next((name for name, each in schemas if document["$defs"][name] != each), None):
+        if twice := next((name for name, schema_ in schemas if document["$defs"][name] != schema_), None):
             raise InvalidInput("--codec", f"two have a type {twice}, of which each says otherwise")
     click.echo(json.dumps(document, indent=None if output.as_json() else 2, ensure_ascii=False))
 

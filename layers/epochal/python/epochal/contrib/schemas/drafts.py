@@ -36,14 +36,14 @@ _SINCE: Final = frozenset(
 def each_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
     """Rebuild a schema by calling `change` on it and every schema in it, the inner ones first."""
     if isinstance(schema, list):
-        return [each_schema(each, change) for each in schema]
+        return [each_schema(item, change) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return change(
         {
             name: value
             if name in _VALUES
-            else {each: each_schema(inner, change) for each, inner in value.items()}
+            else {member: each_schema(inner, change) for member, inner in value.items()}
             if name in _HOLDERS
             else each_schema(value, change)
             for name, value in schema.items()
@@ -98,7 +98,7 @@ def define(schemas: Schema, place: str, key: str, schema: Schema) -> None:
             raise ValueError(f"refers to {reference}, which is not in its $defs")
         return place + inner.get(reference, key)
 
-    own = {name: each for name, each in schema.items() if name not in ("$schema", "$id", "$defs")}
+    own = {name: member for name, member in schema.items() if name not in ("$schema", "$id", "$defs")}
     schemas[key] = draft7(own, refer)
-    for name, each in schema.get("$defs", {}).items():
-        schemas[inner[f"#/$defs/{name}"]] = draft7(each, refer)
+    for name, definition in schema.get("$defs", {}).items():
+        schemas[inner[f"#/$defs/{name}"]] = draft7(definition, refer)

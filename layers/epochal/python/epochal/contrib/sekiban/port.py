@@ -131,7 +131,7 @@ def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
             own(EVENTS, "GetItem", "BatchGetItem"),
             own(TAGS, "BatchGetItem", "Query"),
             all_tags,
-            *(own(table, "Query", index=each.name) for table in (TAGS, EVENTS) for each in table.indexes),
+            *(own(table, "Query", index=index.name) for table in (TAGS, EVENTS) for index in table.indexes),
             own(PROJECTION_STATES, "GetItem", "Query"),
         ),
         "feed": (own(EVENTS, "BatchGetItem"), own(TAGS, "Query")),

@@ -241,10 +241,10 @@ class SqlReadModel:
             """Fold the next events of the delivery, at most `most`, and return how many were folded."""
             progress = self._progress(connection, delivery.stream)
             place = progress.next_index
-            events = [each for each in delivery.events if place is None or each.index >= place][:most]
+            events = [event for event in delivery.events if place is None or event.index >= place][:most]
             with undivided(connection):
-                for each in events:
-                    must_be_done(fold(connection, each), "fold")
+                for event in events:
+                    must_be_done(fold(connection, event), "fold")
             are_last = not events or events[-1] is delivery.events[-1]
             following = delivery.following if are_last else events[-1].index + 1
             if place is None or place < following:
@@ -440,7 +440,7 @@ class SqlReadModels:
             name=name,
             generation=generation,
             metadata=metadata,
-            tables={each.name.removesuffix(ending): each for each in metadata.sorted_tables},
+            tables={table.name.removesuffix(ending): table for table in metadata.sorted_tables},
         )
 
     def live(self, name: str) -> SqlReadModel:

@@ -97,7 +97,7 @@ def due(store: OpenedStore, *, within: float, limit: int) -> None:
     """
     engine = _engine(store, lambda _: None)
     now = from_unix_nanoseconds(engine.now())
-    due_timers = takewhile(lambda each: each.due <= now + within * PER_SECOND, coming(engine, limit=limit))
+    due_timers = takewhile(lambda timer: timer.due <= now + within * PER_SECOND, coming(engine, limit=limit))
     output.stream(due_timers, partial(due_view, now=now), partial(_due_line, now=now))
 
 
@@ -119,7 +119,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
         settings=told_to_function(store.client("lambda"), function or f"{name}-reaction-timers"),
     )
     with output.progress("arming") as tell:
-        rebuilt = rebuild_all(_engine(store, send), store.feed, lambda each: tell(_said(each)))
+        rebuilt = rebuild_all(_engine(store, send), store.feed, lambda progress: tell(_said(progress)))
     view = {"settings": rebuilt.settings, "armed": rebuilt.armed, "troubles": rebuilt.troubles}
     output.document(view, [*output.harmless("\n".join(rebuilt.troubles)), _said(rebuilt)])
 
@@ -134,7 +134,7 @@ def take_over(store: OpenedStore) -> None:
     """
     with output.progress("taking over") as tell:
         taken_over = take_over_all(
-            _engine(store, lambda _: None), store.feed, lambda each: tell(_taken(each))
+            _engine(store, lambda _: None), store.feed, lambda progress: tell(_taken(progress))
         )
     view = {"settings": taken_over.settings, "taken": taken_over.armed, "troubles": taken_over.troubles}
     output.document(view, [*output.harmless("\n".join(taken_over.troubles)), _taken(taken_over)])

@@ -206,7 +206,7 @@ class Engine:
         else:
             places = {timer.place for timer in asked.timers}
             loaded = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
-        return replace(loaded, pending=tuple(each for each in loaded.pending if each.copied == copied))
+        return replace(loaded, pending=tuple(timer for timer in loaded.pending if timer.copied == copied))
 
     def _fire(self, asked: Fire) -> Any:
         """Append the events of due timers, fewer if refused; return how many fired, or the conflict or error.

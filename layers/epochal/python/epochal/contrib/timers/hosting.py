@@ -238,8 +238,8 @@ class TimersFunction:
             self.engine.work([*wake_ups.values()], seconds, worked=worked)
         finally:
             self._tell(worked)
-        failed += [id_ for id_, each in wake_ups.items() if each in worked.failed]
-        return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
+        failed += [id_ for id_, wake_up in wake_ups.items() if wake_up in worked.failed]
+        return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in failed]}
 
     def _tell(self, worked: Worked, swept: int = 0) -> None:
         """Log the timers that could not be fired, and add the metrics of a run.

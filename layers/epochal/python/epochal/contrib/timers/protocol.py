@@ -366,8 +366,8 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
     refusals = 0
     while True:
         loaded = yield LoadPending(timers=tuple(timers), seen=loaded, refused=refused)
-        due = (each for each in loaded.pending if each.ticks <= now and each.setting not in failed)
-        ready = sorted(due, key=lambda each: each.ticks)
+        due = (timer for timer in loaded.pending if timer.ticks <= now and timer.setting not in failed)
+        ready = sorted(due, key=lambda timer: timer.ticks)
         if not ready:
             break
         answer = yield Fire(scope=timers[0], found=loaded, due=tuple(ready[:TOGETHER]))
@@ -382,16 +382,19 @@ def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) 
             refused, refusals = answer, refusals + 1
             if refusals == ATTEMPTS:
                 busy = Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
-                failed |= {each.setting: busy for each in ready}
+                failed |= {timer.setting: busy for timer in ready}
                 break
-    ours, failed = {each.setting for each in fired}, failed | {each.place: each.error for each in loaded.lost}
-    waiting = {each.setting for each in loaded.pending} | failed.keys()
+    ours, failed = (
+        {timer.setting for timer in fired},
+        failed | {timer.place: timer.error for timer in loaded.lost},
+    )
+    waiting = {timer.setting for timer in loaded.pending} | failed.keys()
     over = [timer for timer in timers if timer.place in ours or timer.place not in waiting]
-    yield from side_by_side(Delete(table=table, key=each.key) for each in over)
+    yield from side_by_side(Delete(table=table, key=timer.key) for timer in over)
     return Came(
         fired=tuple(fired),
         refused=refusals,
-        gone=sum(each.place not in ours for each in over),
+        gone=sum(timer.place not in ours for timer in over),
         failures=tuple((timer, failed[timer.place]) for timer in timers if timer.place in failed),
     )
 
@@ -460,7 +463,7 @@ def _all_fired(
             unfinished += mine
             continue
         worked.take(answer, now())
-        failed += (each for each, _ in answer.failures)
+        failed += (name for name, _ in answer.failures)
         if answer.broke is not None:
             worked.failures.append((mine[0], answer.broke))
             failed += mine

@@ -112,7 +112,7 @@ def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> Pendin
         came: events that were read after it.
     """
     fold = Fold(seen.pending, seen.lost)
-    for event in sorted(came.events, key=lambda each: each.key):
+    for event in sorted(came.events, key=lambda stored: stored.key):
         if not event.stream:
             _take(fold, event, getattr(store, "codec", BodyCodec()))
     return PendingTimers(pending=fold.pending, known=came.position, lost=tuple(fold.lost.values()))

@@ -126,7 +126,7 @@ class TagsPart:
         From these it takes the pages of bodies on other tags, and the indices of events in named streams.
         """
         pages = {tag: index_of(planned.token) for tag, planned in _of_tags(writes).items()}
-        homes = {each: planned.first for each, planned in writes.items() if not each.startswith(TAG_STREAMS)}
+        homes = {name: planned.first for name, planned in writes.items() if not name.startswith(TAG_STREAMS)}
         return self.shares[_tag_of(stream)].on(self.tagged, pages, homes)
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  the stamp tells of tries

@@ -133,8 +133,8 @@ def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
         site.tags_of(event.type, event.tags) if event.tags or not batch.homes else ()
         for event in batch.events
     ]
-    for number, each in enumerate(tags):
-        for tag in each:
+    for number, own_tags in enumerate(tags):
+        for tag in own_tags:
             numbers.setdefault(tag, []).append(number)
     return [
         TagShare(

@@ -74,7 +74,7 @@ def append_mixed(
     batches = [batch for batch, _ in appends]
     once = None if key is None else _key_of(batches, key)
     if key is not None and decided:
-        once = SeveralKey.of([*(each.stream for each in batches), *(reads or ())], key, batches[0].now)
+        once = SeveralKey.of([*(batch.stream for batch in batches), *(reads or ())], key, batches[0].now)
     both = Mixed(
         streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
     )
@@ -138,8 +138,8 @@ class Mixed:
         """Return the outcome in the key's record after a refusal, or None; with tags if these writes made it."""
         outcome = yield from self.streams.earlier(writes, refusal, tries)
         if not isinstance(outcome, Appended) or any(
-            each.replayed or each.token.etag != writes[stream].token.etag
-            for stream, each in outcome.streams.items()
+            appended.replayed or appended.token.etag != writes[stream].token.etag
+            for stream, appended in outcome.streams.items()
         ):
             return outcome
         yield from settled((self.streams.table, write.key) for write in writes.values())

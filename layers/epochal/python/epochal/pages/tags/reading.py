@@ -144,8 +144,8 @@ class PageReads:
             position, first_read = yield from self.begin({tag: Reached(1) for tag in fenced.all_tags})
             cursors = first_read.cursors
         else:
-            for each in (rest.position, Position(seen=rest.at)):
-                check_covered(each, fenced, REST)
+            for reached in (rest.position, Position(seen=rest.at)):
+                check_covered(reached, fenced, REST)
             position = rest.position
         tops = position.seen if rest is None else rest.at
         field = "after" if rest is None else REST

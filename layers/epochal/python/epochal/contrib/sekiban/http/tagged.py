@@ -33,7 +33,10 @@ NEW_TAGGED_EVENT: Final = Component(
     "NewTaggedEvent",
     {
         **NEW_EVENT.schema,
-        "properties": {**{name: each for name, each in _SENT.items() if name != "claim"}, **_BESIDES},
+        "properties": {
+            **{name: property_ for name, property_ in _SENT.items() if name != "claim"},
+            **_BESIDES,
+        },
     },
 )
 APPEND_HERE: Final = Component(

@@ -109,7 +109,9 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
     while missing and len(first) < most and (row := next(rows, None)) is not None:
         first.append(row)
         if isinstance(row.raw, Mapping):
-            missing = [each for each in missing if each[1] not in row.raw and not has(row.raw, each[2])]
+            missing = [
+                column for column in missing if column[1] not in row.raw and not has(row.raw, column[2])
+            ]
             values.update(row.raw)
     for name, _, column in missing if values else ():
         rule = f"{name}: there is no column {column} in the first rows from {first[0].at} on"
