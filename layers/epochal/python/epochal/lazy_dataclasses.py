@@ -90,7 +90,7 @@ def _init(cls: type, *, frozen: bool) -> Any:
         frozen: whether fields are set past the class's own `__setattr__`.
     """
     names: dict[str, Any] = {"_default": _DEFAULT, "_set": object.__setattr__}
-    positional, named, body = list[str](), ["*"], list[str]()
+    positional, keyword_only, body = list[str](), ["*"], list[str]()
     for field_ in fields(cls):
         name = value = field_.name
         default = ""
@@ -101,12 +101,12 @@ def _init(cls: type, *, frozen: bool) -> Any:
             names[f"_default_{name}"], default = field_.default, f"=_default_{name}"
             value = name if field_.init else f"_default_{name}"
         if field_.init:
-            (named if field_.kw_only else positional).append(f"{name}{default}")
+            (keyword_only if field_.kw_only else positional).append(f"{name}{default}")
         if field_.init or default:
             body.append(_assigned(cls, name, value, names) if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    parameters = ", ".join(["self", *positional, *(named if len(named) > 1 else ())])
+    parameters = ", ".join(["self", *positional, *(keyword_only if len(keyword_only) > 1 else ())])
     init = _compiled(cls, parameters, body or ["pass"], names)
     init.__annotations__ = {field_.name: field_.type for field_ in fields(cls) if field_.init} | {
         "return": None

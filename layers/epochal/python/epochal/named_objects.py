@@ -15,8 +15,8 @@ from typing import Any
 def load_object(place: str) -> Any:
     """Import the object at `module:name`, or a module."""
     module, _, name = place.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
+    value = import_module(module)
+    return getattr(value, name) if name else value
 
 
 @cache

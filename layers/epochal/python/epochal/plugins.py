@@ -199,18 +199,18 @@ def entry_of(name: str) -> EntryPoint:
     return entry
 
 
-def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
+def _checked(name: str, layout: object, known: Sequence[Layout]) -> Layout:
     """Return a loaded object if it is a layout of that name with a name and partitions of its own.
 
     Raises:
         InvalidInput: it is not.
     """
-    if not isinstance(found, Layout) or found.name != name:
+    if not isinstance(layout, Layout) or layout.name != name:
         raise InvalidInput(PLUGINS, f"names {name}, which is no layout of that name")
-    if found.base % BASE_DISTANCE or any(found.base == other.base or name == other.name for other in known):
+    if layout.base % BASE_DISTANCE or any(layout.base == other.base or name == other.name for other in known):
         rule = f"names {name}, whose name and first partition must be its own, in steps of {BASE_DISTANCE:,}"
         raise InvalidInput(PLUGINS, rule)
-    return found
+    return layout
 
 
 def own_settings(layout: Layout) -> Mapping[str, Setting]:

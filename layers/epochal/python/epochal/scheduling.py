@@ -423,9 +423,9 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
         raise InvalidInput(f"{field}.data.due", f"must lie within {MAX_DAYS:,} days")
     tags = set(event.tags)
     for place, event_record in enumerate(record["events"]):
-        made = event_of(event_record)
-        inner(made, f"{field}.data.events[{place}]")
-        tags.update(made.tags)
+        decoded = event_of(event_record)
+        inner(decoded, f"{field}.data.events[{place}]")
+        tags.update(decoded.tags)
     if len(tags) > MAX_TAGS:
         raise InvalidInput(
             f"{field}.data.events", f"may have {MAX_TAGS} different tags, with those of the setting"

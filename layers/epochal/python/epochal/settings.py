@@ -201,8 +201,8 @@ class Settings(Options):
     @property
     def kinds(self) -> dict[str, str]:
         """The kind of each table that the settings name, by the table's name."""
-        named = {self.value(option.name): option.table for option in DECLARED.values() if option.table}
-        return {table: kind for table, kind in named.items() if table} | {
+        tables = {self.value(option.name): option.table for option in DECLARED.values() if option.table}
+        return {table: kind for table, kind in tables.items() if table} | {
             table: kind for kind, table in self.tables.items()
         }
 

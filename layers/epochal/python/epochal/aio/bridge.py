@@ -128,9 +128,9 @@ def _called(method: Callable[..., T], *args: Any) -> T:
     return cast("T", _taken(result)) if isinstance(result, Iterator) else result
 
 
-def _taken(found: Iterator[T]) -> Iterator[T]:
+def _taken(items: Iterator[T]) -> Iterator[T]:
     """Iterate over an iterator, taking each step in a thread."""
-    while (one := in_thread(next, found, _END)) is not _END:
+    while (one := in_thread(next, items, _END)) is not _END:
         yield cast("T", one)
 
 

@@ -138,11 +138,11 @@ class _BucketInThreads:
 
     @property
     def bodies(self) -> Bodies | None:
-        return None if (found := self.bucket.bodies) is None else in_threads(found)
+        return None if (bodies := self.bucket.bodies) is None else in_threads(bodies)
 
     @property
     def objects(self) -> Objects | None:
-        return None if (found := self.bucket.objects) is None else in_threads(found)
+        return None if (objects := self.bucket.objects) is None else in_threads(objects)
 
     @property
     def links(self) -> Links:

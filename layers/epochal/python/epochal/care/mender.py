@@ -70,7 +70,7 @@ class Mender(IndexWriter):
         scanned = list(heads)
         changes: list[Change] = [head.end.removal or Touched(stream=head.end.stream) for head in scanned]
         indexed = self.on_partition(
-            partition, lambda held, asked: reached(self.index_table, held, asked), changes
+            partition, lambda held, names: reached(self.index_table, held, names), changes
         )
         behind: list[Behind] = []
         for head in scanned:

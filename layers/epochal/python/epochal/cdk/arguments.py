@@ -113,15 +113,15 @@ def checked_arguments(
         parameters = dict([*signature(function).parameters.items()][1:])  # without self, or cls
 
         @wraps(function)
-        def checked(this: Any, *positional: Any, **named: Any) -> Any:
+        def checked(this: Any, *positional: Any, **keywords: Any) -> Any:
             """Call the function with its arguments, or raise `BadSetting` if one of them breaks its rule."""
             print_refusals()
-            values = {**_by_name(construct, parameters, positional), **named}
+            values = {**_by_name(construct, parameters, positional), **keywords}
             _check_names(construct, parameters, values, options)
             for name, rule in every_rule.items():
                 if name in values:
                     _check_value(f"{construct}.{name}", rule, values[name])
-            return function(this, *positional, **named)
+            return function(this, *positional, **keywords)
 
         return cast("F", checked)
 

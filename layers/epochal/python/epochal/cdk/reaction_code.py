@@ -50,7 +50,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
     module = module_of(entry, handler)
     if not module.is_file():
         raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
-    named, sign, function = _parts(handler)
+    name_node, sign, function = _parts(handler)
     try:
         read = ast.parse(module.read_bytes())
     except SyntaxError:  # the module may be for a newer Python
@@ -61,7 +61,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
     }
     if words.isdisjoint({function, *_OPEN}):
         alternatives = (
-            f": {list_alternatives(handler, [f'{named}:{name}' for name in declared_names])}"
+            f": {list_alternatives(handler, [f'{name_node}:{name}' for name in declared_names])}"
             if declared_names
             else ""
         )
@@ -75,7 +75,9 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
     of = next((match[1] for match in assigned if match and _bound(nodes, function) == [-1]), function)
     if of in declared_names and _bound(nodes, of) == [1]:
         if sign == "." and of == function:
-            raise refused("handler", f"must be {named}:{function}, with a colon: {handler} is a {decorator}")
+            raise refused(
+                "handler", f"must be {name_node}:{function}, with a colon: {handler} is a {decorator}"
+            )
         if name not in (None, declared_names[of]):
             raise refused(
                 "name", f"must be {declared_names[of]}, as the decorator in {module} has it, not {name}"

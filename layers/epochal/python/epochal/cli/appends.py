@@ -209,16 +209,16 @@ def append_each(streams: Streams, *, appends: str) -> None:
         raise SystemExit(1)
 
 
-def _view(told: AppendOutcome) -> dict[str, object]:
-    one, outcome = told
+def _view(result: AppendOutcome) -> dict[str, object]:
+    one, outcome = result
     if isinstance(outcome, Appended):
         reached = {"position": write_position(outcome.position)} if outcome.position.seen else {}
         return {**output.of_stream(one.stream, outcome), **reached}
     return {"stream": one.stream, "error": type(outcome).__name__, "message": str(outcome)}
 
 
-def _line(told: AppendOutcome) -> str:
-    one, outcome = told
+def _line(result: AppendOutcome) -> str:
+    one, outcome = result
     if isinstance(outcome, Appended):
         return output.appended_line(one.stream, outcome)
     words = str(outcome)

@@ -81,14 +81,14 @@ class _CommandsFirst(click.Group):
 @click.version_option(package_name="epochal")
 @store_options
 @click.pass_context
-def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str, **named: Any) -> None:
+def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str, **options: Any) -> None:
     """An event store on DynamoDB: append to streams, read them, follow the feed.
 
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
     """
     if context.get_parameter_source("stack") is ParameterSource.COMMANDLINE:
-        named = without_inherited_places(context, named)
-    choice = Choice(settings=Settings.of(**named), stack=stack, endpoint=endpoint, region=region)
+        options = without_inherited_places(context, options)
+    choice = Choice(settings=Settings.of(**options), stack=stack, endpoint=endpoint, region=region)
     context.meta[Choice.__name__] = choice
     # Whoever invokes the command from Python may bring a store of its own.
     context.obj = context.obj or partial(open_store, choice)

@@ -196,7 +196,7 @@ def open_store(choice: Choice) -> OpenedStore:
     return opened_in(place.deployment(settings, at_once=SIDE_BY_SIDE, kinds=kinds), client)
 
 
-def without_inherited_places(context: click.Context, named: Mapping[str, Any]) -> dict[str, Any]:
+def without_inherited_places(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options without the tables and other places that come from the environment.
 
     They belong to the store of which the environment was made, and not to the stack that the command line names.
@@ -207,7 +207,7 @@ def without_inherited_places(context: click.Context, named: Mapping[str, Any]) -
         if isinstance(setting.kind, Text)
         and context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
     }
-    return {name: value for name, value in named.items() if name not in places}
+    return {name: value for name, value in options.items() if name not in places}
 
 
 def side_by_side(workers: int | None) -> tuple[Choice | None, int]:

@@ -270,8 +270,8 @@ def json_codec(
     def decode(stored: Stored) -> E | None:
         """Decode a stored event; return None if its type is unknown."""
         kind = known.get(stored.type)
-        found: E | None = None if kind is None else kind.read(stored)
-        return found
+        event: E | None = None if kind is None else kind.read(stored)
+        return event
 
     return EventCodec(
         encode=encode,
@@ -282,9 +282,9 @@ def json_codec(
     )
 
 
-def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[str, type[E]]:
+def _register(types: tuple[type[E], ...], classes_by_name: Mapping[str, type[E]]) -> dict[str, type[E]]:
     """Return classes by stored name; raise `TypeError` if two classes have one name."""
-    register = dict(named)
+    register = dict(classes_by_name)
     for kind in types:
         if not isinstance(kind, type):
             raise TypeError(f"a codec takes classes, not {kind!r}")

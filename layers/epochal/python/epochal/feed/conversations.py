@@ -34,9 +34,9 @@ class CausedEvent:
 
 
 def conversation(
-    feed: FeedReader, wanted: str, count: int, near: Iterable[CausedEvent] = ()
+    feed: FeedReader, correlation: str, count: int, near: Iterable[CausedEvent] = ()
 ) -> list[CausedEvent]:
-    """Return the recent events of the conversation that `wanted` names: a correlation id or an event.
+    """Return the recent events of the conversation that `correlation` names: a correlation id or an event.
 
     Args:
         count: number of recent items of each partition that are searched.
@@ -49,11 +49,11 @@ def conversation(
         if item.event is not None
     )
     nodes = list({(node.event.stream, node.event.index): node for node in (*near, *lately)}.values())
-    named = {node.event.correlation_id for node in nodes if wanted in node.names}
+    correlations = {node.event.correlation_id for node in nodes if correlation in node.names}
     return [
         node
         for node in nodes
-        if node.event.correlation_id in {wanted, *named} - {None} or wanted in node.names
+        if node.event.correlation_id in {correlation, *correlations} - {None} or correlation in node.names
     ]
 
 

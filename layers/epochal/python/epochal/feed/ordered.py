@@ -258,13 +258,15 @@ class _Partition:
         return Released(checkpoint=self.done, ahead=ahead)
 
 
-def opened(number: int, hydrate: HydrateUnopened, wanted: Predicate, start: OrderedCheckpoint) -> _Partition:
+def opened(
+    number: int, hydrate: HydrateUnopened, predicate: Predicate, start: OrderedCheckpoint
+) -> _Partition:
     """Build the reader of one partition at the place where `start` continues it."""
     reached = start.partitions.get(number, Released())
     return _Partition(
         number=number,
         hydrate=hydrate,
-        wanted=wanted,
+        wanted=predicate,
         walk=FeedWalk(partition=number, at=reached.checkpoint),
         ahead=dict(reached.ahead),
         done=reached.checkpoint,

@@ -100,7 +100,7 @@ class _Request:
         """Read the next page of items."""
         span_page = reader.spans(
             limit=self.limit,
-            wanted=self.wanted,
+            predicate=self.wanted,
             seconds=self.seconds,
             wait=self.wait,
             removed=self.wanted if self.removals else None,
@@ -110,10 +110,10 @@ class _Request:
             items = bare_items(span_page.spans)
         else:
             ends = [entry.spans for entry in reader.taken]
-            items, kept = hydrated_entries(
+            items, count = hydrated_entries(
                 span_page.spans, ends, self.hydrate, once=self.once, strict=self.strict
             )
-            span_page = reader.give_back(span_page, kept)
+            span_page = reader.give_back(span_page, count)
         merged = with_removals(items, span_page.spans, span_page.removals)
         return FeedPage(items=tuple(merged), next=span_page.next, at_tail=span_page.at_tail)
 
@@ -241,10 +241,14 @@ class FeedReader:
             room: bounds of the page's size.
             partition, start, direction, limit, categories, data, removals, seconds, wait: as for `page`.
         """
-        asked = span_filter(partial(self.categories, partition), categories, None)
+        predicate = span_filter(partial(self.categories, partition), categories, None)
         entries = list(
             self._span_reader(partition, start, direction).entries(
-                limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
+                limit=limit,
+                predicate=predicate,
+                seconds=seconds,
+                wait=wait,
+                removed=predicate if removals else None,
             )
         )
         hydrate = self.hydrate_unopened if data else None
@@ -464,9 +468,13 @@ class FeedReader:
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")
-        asked = span_filter(partial(self.categories, partition), categories, predicate)
+        predicate = span_filter(partial(self.categories, partition), categories, predicate)
         return self._span_reader(partition, start).spans(
-            limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
+            limit=limit,
+            predicate=predicate,
+            seconds=seconds,
+            wait=wait,
+            removed=predicate if removals else None,
         )
 
     def read(

@@ -76,11 +76,11 @@ class _Page:
 
     def _take_spans(self, spans: Sequence[Span]) -> None:
         """Add the wanted spans, in backward pages event by event."""
-        wanted = spans if self.wanted is accept_all else [*filter(self.wanted, spans)]
+        chosen = spans if self.wanted is accept_all else [*filter(self.wanted, spans)]
         if not self.forward:
-            wanted = [Span(item.stream, item.index, (item.type,)) for item in reversed(bare_items(wanted))]
-        self.spans += wanted
-        self.count += sum(map(len, map(itemgetter(2), wanted)))
+            chosen = [Span(item.stream, item.index, (item.type,)) for item in reversed(bare_items(chosen))]
+        self.spans += chosen
+        self.count += sum(map(len, map(itemgetter(2), chosen)))
 
     def _take_parts(self, parts: Sequence[EntryPart], removed: Predicate) -> None:
         """Add an entry's wanted spans and removals, in the page's direction."""
@@ -134,7 +134,7 @@ class SpanReader:
         self,
         *,
         limit: int,
-        wanted: Predicate,
+        predicate: Predicate,
         seconds: float,
         wait: float,
         removed: Predicate | None = None,
@@ -144,7 +144,7 @@ class SpanReader:
 
         Args:
             limit: number of events at which the page ends.
-            wanted: filter of spans.
+            predicate: filter of spans.
             seconds: time allowed for the page.
             wait: seconds to wait at the tail for something to come.
             removed: filter of removals, called with a span without events; None to leave removals out.
@@ -155,7 +155,7 @@ class SpanReader:
         now, forward = self.driver.clock(), self.walk.forward
         ends, patience = now + seconds, now + wait
         page = _Page(
-            wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
+            wanted=predicate, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
         )
         # A reader that keeps waiting has just seen that nothing is new.
         looked = self.at_tail and now < min(patience, self.seen + POLL_SECONDS)
@@ -188,12 +188,12 @@ class SpanReader:
         """Last entry of the last page."""
         return self.taken[-1].placed if self.taken else None
 
-    def give_back(self, page: SpanPage, kept: int) -> SpanPage:
-        """Return the page's first `kept` entries as a page; put the others back for the next page."""
-        if kept == len(self.taken):
+    def give_back(self, page: SpanPage, count: int) -> SpanPage:
+        """Return the page's first `count` entries as a page; put the others back for the next page."""
+        if count == len(self.taken):
             return page
-        self.left.extendleft(entry.placed for entry in reversed(self.taken[kept:]))
-        self.taken, self.following = self.taken[:kept], self.left[0]
+        self.left.extendleft(entry.placed for entry in reversed(self.taken[count:]))
+        self.taken, self.following = self.taken[:count], self.left[0]
         end = self.taken[-1]
         return SpanPage(
             spans=page.spans[: end.spans],
@@ -203,7 +203,13 @@ class SpanReader:
         )
 
     def entries(
-        self, *, limit: int, wanted: Predicate, seconds: float, wait: float, removed: Predicate | None = None
+        self,
+        *,
+        limit: int,
+        predicate: Predicate,
+        seconds: float,
+        wait: float,
+        removed: Predicate | None = None,
     ) -> Iterator[SpanPage]:
         """Yield a page for each entry with wanted events, until the tail, the limit or the time is reached.
 
@@ -213,12 +219,12 @@ class SpanReader:
             raise InvalidInput("limit", "must be at least 1")
         ends, count = self.driver.clock() + seconds, 0
         while True:
-            found = self.spans(
-                limit=1, wanted=wanted, seconds=ends - self.driver.clock(), wait=wait, removed=removed
+            page = self.spans(
+                limit=1, predicate=predicate, seconds=ends - self.driver.clock(), wait=wait, removed=removed
             )
-            yield found
-            count += sum(len(span.types) for span in found.spans) + len(found.removals)
-            if found.at_tail or count >= limit or self.driver.clock() >= ends:
+            yield page
+            count += sum(len(span.types) for span in page.spans) + len(page.removals)
+            if page.at_tail or count >= limit or self.driver.clock() >= ends:
                 return
             wait = 0.0
 

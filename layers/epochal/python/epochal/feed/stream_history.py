@@ -78,8 +78,8 @@ class StreamHistory:
         if head is None:
             return None
         emptied = 0 < head.low_water == head.version and not getattr(head, "unfolds", ())
-        left: RemovalKind = "deleted" if head.deleted else "emptied" if emptied else "pruned"
-        removal = End(stream, head.version, head.low_water, left=left).removal
+        kind: RemovalKind = "deleted" if head.deleted else "emptied" if emptied else "pruned"
+        removal = End(stream, head.version, head.low_water, left=kind).removal
         return None if removal is None else removal._replace(next=removal.end)
 
     def _head(self, stream: str) -> Head | None:

@@ -253,8 +253,8 @@ class WholeFeed:
         reached, ends, at_end = FeedPosition(at), self.reader.driver.clock() + seconds, set[int]()
         streams: list[ListedStream] = []
 
-        named = _name_filter(categories, prefix)
-        for entry in self._merged(at, direction, categories, named, ends, created=True):
+        name_filter = _name_filter(categories, prefix)
+        for entry in self._merged(at, direction, categories, name_filter, ends, created=True):
             reached[entry.partition] = entry.page.next
             at_end |= {entry.partition} if entry.page.at_tail else set()
             streams += self._listed(entry)
@@ -331,7 +331,7 @@ class WholeFeed:
                 remaining = max(remaining, LOOK_BACK_SECONDS)
             page = reader.spans(
                 limit=1,
-                wanted=partial(_reaches, stream, 0 if reader is back else version),
+                predicate=partial(_reaches, stream, 0 if reader is back else version),
                 seconds=remaining,
                 wait=remaining,
             )
@@ -442,13 +442,13 @@ class WholeFeed:
         return heapq.merge(*readers, key=lambda entry: sign * entry.ticks)
 
     def _entries(
-        self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
+        self, partition: int, reader: SpanReader, predicate: Predicate, ends: float, *, created: bool
     ) -> Iterator[PartitionEntry]:
         """Yield a partition's entries with wanted spans, then the end that was reached, until time is over."""
         ticks, ended = 0, False
         while not ended:
             remaining = ends - self.reader.driver.clock()
-            page = reader.spans(limit=1, wanted=wanted, seconds=remaining, wait=0.0, created=created)
+            page = reader.spans(limit=1, predicate=predicate, seconds=remaining, wait=0.0, created=created)
             with suppress(InvalidInput):  # another program's entry, with no time that can be read
                 ticks = ticks if reader.last is None else reader.last.ticks
             yield PartitionEntry(partition, ticks, page)

@@ -82,8 +82,8 @@ def is_named(request: Request, tag: str) -> bool:
 
     The comparison is weak, as RFC 9110 asks.
     """
-    named = _tags_in(request)
-    return named == "*" or tag in named
+    etags = _tags_in(request)
+    return etags == "*" or tag in etags
 
 
 def _tags_in(request: Request) -> list[str] | Literal["*"]:

@@ -143,22 +143,22 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     appends_ = tuple(_with_verified_token(append, seals) for append in appends_)
     condition = condition_of(members, store, on.link)
     match _try_append_all(store, appends_, key, condition):
-        case Appended() as made:
-            outcomes = [(append.stream, made.streams[append.stream]) for append in appends_]
+        case Appended() as appended:
+            outcomes = [(append.stream, appended.streams[append.stream]) for append in appends_]
             streams = [
                 EACH_APPENDED(one, stream=name, token=seals.seal_token(name, one.token).text())
                 for name, one in outcomes
             ]
-            reached = position_member(made, store)
-            view = ALL_APPENDED(made, streams=streams, capacity=capacity(meter.units), **reached)
+            reached = position_member(appended, store)
+            view = ALL_APPENDED(appended, streams=streams, capacity=capacity(meter.units), **reached)
             events = [event for append in appends_ for event in append.events]
-            counted = appends(events, replayed=made.replayed)
+            counted = appends(events, replayed=appended.replayed)
             figures = {**counted, "Appends": float(len(appends_))} if counted else {}
             return answer(meter, view, status=201, figures=figures)
         case Conflict() as forbidden if forbidden.events:
             raise condition_problem(forbidden, condition, store, meter)
-        case Conflict(streams=found):
-            raise _conflicts_problem(found, seals, meter)
+        case Conflict(streams=conflicts):
+            raise _conflicts_problem(conflicts, seals, meter)
         case Undetermined() as unknown:
             raise Problem(
                 problems.UNDETERMINED,

@@ -132,17 +132,17 @@ def done_record(
 
 
 def made_record(
-    table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[RecordContents] = ()
+    table: str, record: KeyRecord, append_id: bytes, contents: bytes, seen: Sequence[RecordContents] = ()
 ) -> Put:
     """Make the write of a key's record that goes with an append to several streams.
 
     Its condition is that the key is free, or its record has contents that are among `seen`.
 
     Args:
-        made: encoded results for the streams.
+        contents: encoded results for the streams.
     """
     put = _put(table, record, 0, AnyOf((record.free, *map(_as_seen, seen))) if seen else record.free)
-    return replace(put, item={**put.item, "k": binary(append_id), "made": binary(made)})
+    return replace(put, item={**put.item, "k": binary(append_id), "made": binary(contents)})
 
 
 def _key(record: KeyRecord) -> Key:

@@ -105,9 +105,9 @@ def _is_opaque(content: bytes) -> bool:
         return True
 
 
-def _withhold_if_opaque(found: re.Match[str]) -> str:
+def _withhold_if_opaque(match_: re.Match[str]) -> str:
     """Return a JSON string or list of numbers as it is, or a note of its length if nobody can read it."""
-    literal = found.group()
+    literal = match_.group()
     if literal.startswith("["):
         count = literal.count(",") + 1
         return f'"({count} numbers withheld)"' if _holds_opaque_bytes(literal) else literal

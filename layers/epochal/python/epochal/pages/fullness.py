@@ -52,25 +52,27 @@ _LEAST: Final = 20
 """Least bytes of a frame. A token may come from outside with any numbers; this limits the steps of the computation."""
 
 
-def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: bool = False) -> bool:
+def is_full(
+    token: Token, before: Token | None = None, joined: int = 0, *, keeps_unfolds: bool = False
+) -> bool:
     """Return whether the next append should begin a new page rather than extend this one.
 
     Args:
-        left: token of the page after a write.
+        token: token of the page after a write.
         before: token of the last page before that write: of the same page, or of the one before it.
         joined: bytes of the write if it joined several appends, as the next write is expected to; otherwise 0.
-        kept: whether the write kept the stored unfolds, as the next write is expected to.
+        keeps_unfolds: whether the write kept the stored unfolds, as the next write is expected to.
     """
-    if left.size >= ITEM_BYTES - ROOM:
+    if token.size >= ITEM_BYTES - ROOM:
         return True
-    usual = max(_LEAST, joined or left.carried / max(1, left.appends))
+    usual = max(_LEAST, joined or token.carried / max(1, token.appends))
     # The mark of a full page takes bytes, too, which sometimes cost another unit.
-    mark = write_units(left.size + _MARK) - write_units(left.size)
-    caution = 0 if joined else _CAUTION * _spread(left, before)
-    further = write_units(int(left.size + usual + caution) + _MARK)
+    mark = write_units(token.size + _MARK) - write_units(token.size)
+    caution = 0 if joined else _CAUTION * _spread(token, before)
+    further = write_units(int(token.size + usual + caution) + _MARK)
     # If the page before had only a reference, its unfolds were kept, and these will be, too.
-    stay = kept or (before is not None and 0 < before.unfolds < _NAMED)
-    return further - _rate(left, usual, kept=stay) > mark
+    stay = keeps_unfolds or (before is not None and 0 < before.unfolds < _NAMED)
+    return further - _rate(token, usual, keeps_unfolds=stay) > mark
 
 
 def fits(page: Token, growth: int) -> bool:
@@ -78,20 +80,20 @@ def fits(page: Token, growth: int) -> bool:
     return page.size + growth <= ITEM_BYTES - ROOM
 
 
-def _spread(left: Token, before: Token | None) -> float:
+def _spread(token: Token, before: Token | None) -> float:
     """Return the difference in bytes between the latest append and the average of those before it."""
-    if before is None or not before.appends or left.version == before.version:
+    if before is None or not before.appends or token.version == before.version:
         return 0
-    extended = left.appends > before.appends
-    latest = left.carried - before.carried if extended else left.carried
+    extended = token.appends > before.appends
+    latest = token.carried - before.carried if extended else token.carried
     return abs(latest - before.carried / before.appends)
 
 
-def _rate(left: Token, usual: float, *, kept: bool) -> float:
+def _rate(token: Token, usual: float, *, keeps_unfolds: bool) -> float:
     """Compute the least average write units of an append over a page's life, at `usual` bytes each."""
-    bare = max(0, left.size - left.carried)
-    if kept and left.unfolds >= REFER_FROM:  # the next page would only refer to this one
-        bare = max(0, bare - left.unfolds)
+    bare = max(0, token.size - token.carried)
+    if keeps_unfolds and token.unfolds >= REFER_FROM:  # the next page would only refer to this one
+        bare = max(0, bare - token.unfolds)
     spent = (bare + _ITEM) * _UNITS_PER_BYTE
     best, carried, appends = float("inf"), 0.0, 0
     while carried < ITEM_BYTES:

@@ -128,16 +128,16 @@ def _end_of(head: Page, etag: str, *, leave_open: bool) -> Page:
     )
 
 
-def _ending(table: str, head: Page, wanted: Page) -> Put | Update:
+def _ending(table: str, head: Page, target: Page) -> Put | Update:
     """Make the write of that last page: as a new page if the head is full, else over the head."""
     if head.full:
-        return Put(table=table, item=write_page(wanted), condition=Absent("i"))
-    return _update(table, head, wanted)
+        return Put(table=table, item=write_page(target), condition=Absent("i"))
+    return _update(table, head, target)
 
 
-def _follows(found: Page, wanted: Page) -> bool:
-    """Whether a page that another process wrote has lost at least what `wanted` loses."""
-    return found.low_water >= wanted.low_water and found.deleted >= wanted.deleted and not found.unfolds
+def _follows(page: Page, target: Page) -> bool:
+    """Whether a page that another process wrote has lost at least what `target` loses."""
+    return page.low_water >= target.low_water and page.deleted >= target.deleted and not page.unfolds
 
 
 def _rest(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[PruneProgress]:
@@ -239,9 +239,9 @@ def _write_low_water(table: str, page: Page, mark: int, *, above: int = 0) -> St
         )
 
 
-def _update(table: str, page: Page, wanted: Page) -> Update:
+def _update(table: str, page: Page, target: Page) -> Update:
     """Make the write that replaces a page by a changed one, if it is still as it was read."""
-    item = write_page(wanted)
+    item = write_page(target)
     changed = ("r", "f", "u", "x", "z", "l", "w")
     return Update(
         table=table,

@@ -75,14 +75,14 @@ class SeveralKey:
             streams=tuple(sorted(counts)), record=record, append_id=batches[0].append_id, counts=counts
         )
 
-    def record_of(self, table: str, left: Mapping[str, Appended]) -> Put:
+    def record_of(self, table: str, appended: Mapping[str, Appended]) -> Put:
         """Make the write of the key's record, which says what the append leaves in each stream."""
         out = Writer()
         for stream in self.streams:
-            out.number(left[stream].first)
+            out.number(appended[stream].first)
             if self.counts is None:
-                out.number(left[stream].version - left[stream].first)
-            out.add(bytes.fromhex(left[stream].token.etag or _NO_ETAG))
+                out.number(appended[stream].version - appended[stream].first)
+            out.add(bytes.fromhex(appended[stream].token.etag or _NO_ETAG))
         bounds = () if self.bound is None else (self.bound,)
         return made_record(table, self.record, self.append_id, out.written(), bounds)
 
@@ -119,18 +119,20 @@ def read_stream(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
     return source.number(), source.number() if counted else 0, source.take(_ETAG_BYTES).hex()
 
 
-def _load_tokens(table: str, first: Mapping[str, int], left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
+def _load_tokens(
+    table: str, first: Mapping[str, int], tokens: Mapping[str, Token]
+) -> Steps[dict[str, Token]]:
     """Return the tokens after reading their pages; raise `CorruptData` if a page lacks its events.
 
     If a page has not changed since, its own token is returned.
     """
-    states = {stream: state_of(token.etag or "") for stream, token in left.items()}
+    states = {stream: state_of(token.etag or "") for stream, token in tokens.items()}
     places = {stream: state for stream, state in states.items() if state is not None}
     keys = tuple((table, page_key(stream, state.index)) for stream, state in places.items())
     pages: Together = yield TransactGet(keys=keys)
-    heads = dict(left)
+    heads = dict(tokens)
     for (stream, state), item in zip(places.items(), pages.items, strict=True):
-        page, token = page_of(item, table), left[stream]
+        page, token = page_of(item, table), tokens[stream]
         if page is None or not _shows(page, first[stream], token.version, state.time):
             raise CorruptData(f"{stream}: the events of this key are missing, although its record exists")
         if page.etag == token.etag:

@@ -217,7 +217,7 @@ def _extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | No
     token = _grown(before, frames, None if batch.unfolds is None else unfolds, times)
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
-    full = _is_full(state.index, token, before, _joined(frames), kept=batch.unfolds is None)
+    full = _is_full(state.index, token, before, _joined(frames), keeps_unfolds=batch.unfolds is None)
     state_after = PageState(index=state.index, full=full, time=times[1])
     added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
     update = Update(
@@ -258,10 +258,10 @@ def token_left_by(page: Page, version: int, stamp: bytes) -> Token:
     return Token(version=version, etag=state.etag())
 
 
-def _counters(left: PageState, version: int) -> tuple[Set, ...]:
+def _counters(state: PageState, version: int) -> tuple[Set, ...]:
     """Make the updates of a page's version and time, and of `x` if the page is full."""
-    full = (Set("x", number(1)),) if left.full else ()
-    return (Set("n", number(version)), Set("r", number(left.time)), *full)
+    full = (Set("x", number(1)),) if state.full else ()
+    return (Set("n", number(version)), Set("r", number(state.time)), *full)
 
 
 def _counters_size(time: Ticks, version: int) -> int:
@@ -272,12 +272,14 @@ def _counters_size(time: Ticks, version: int) -> int:
     return value_size(number(time)) + value_size(number(version))
 
 
-def _is_full(index: int, token: Token, before: Token | None, joined: int, *, kept: bool = False) -> bool:
+def _is_full(
+    index: int, token: Token, before: Token | None, joined: int, *, keeps_unfolds: bool = False
+) -> bool:
     """Whether a page is full after a write; a page without events never is.
 
     Otherwise the next page would be begun at the same place.
     """
-    return index < token.version and is_full(token, before, joined, kept=kept)
+    return index < token.version and is_full(token, before, joined, keeps_unfolds=keeps_unfolds)
 
 
 def _joined(frames: tuple[Frame, ...]) -> int:

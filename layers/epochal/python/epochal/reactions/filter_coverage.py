@@ -54,10 +54,10 @@ class FilterCoverage:
     unmet_types: tuple[str, ...] = ()
     seen: set[Name] = field(default_factory=set)
 
-    def watched(self, wanted: Predicate) -> Predicate:
-        """Return a predicate like `wanted` that also notes what it is called with, while anything is unmet."""
+    def watched(self, predicate: Predicate) -> Predicate:
+        """Return a predicate like `predicate` that also notes what it is called with, while anything is unmet."""
         if not (self.unmet or self.unmet_types):
-            return wanted
+            return predicate
 
         def noting(span: Span) -> bool:
             """Note a span's category and types, and return whether the span is wanted."""
@@ -65,7 +65,7 @@ class FilterCoverage:
                 self._note_category(span.stream)
             if self.unmet_types and self._asks_for(span.stream, self.categories):
                 self._note_types(span.types)
-            return wanted(span)
+            return predicate(span)
 
         return noting
 

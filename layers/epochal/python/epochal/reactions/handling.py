@@ -133,12 +133,12 @@ class Work:
         while batch := _batch(events, self.reaction.max_events):
             readable = tuple(takewhile(self._needs_no_body, batch))
             if readable:
-                wanted, end = tuple(filter(self.reaction.wants_event, readable)), readable[-1].index + 1
+                chosen, end = tuple(filter(self.reaction.wants_event, readable)), readable[-1].index + 1
                 following = task.end if end >= task.read_end else end
-                progress = self._deliver(task.stream, wanted, following)
+                progress = self._deliver(task.stream, chosen, following)
                 if progress.next < following or self.must_stop():
                     return progress
-                covered = following if wanted else covered
+                covered = following if chosen else covered
             if len(readable) < len(batch):
                 return self._unreadable(batch[len(readable)])
         return TaskProgress(next=task.end) if covered >= task.end else self._skip(task, covered)

@@ -202,7 +202,7 @@ class Run:
             self._span_reader = SpanReader.begin(reader.driver, reader.table, self.partition, start)
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
-            wanted=self.meeting.watched(
+            predicate=self.meeting.watched(
                 self._only_own(span_filter(self.meeting.known, reaction.categories, self._wanted_or_next()))
             ),
             seconds=PAGE_SECONDS,
@@ -226,14 +226,14 @@ class Run:
 
         def is_wanted(span: Span) -> bool:
             """Return whether a span is wanted, or follows one that is."""
-            wanted = (
+            is_chosen = (
                 reaction.wants(span)
                 or reaction.wants_skipped(span)
                 or following.get(span.stream) == span.index
             )
-            if wanted:
+            if is_chosen:
                 following[span.stream] = span.next
-            return wanted
+            return is_chosen
 
         return is_wanted
 

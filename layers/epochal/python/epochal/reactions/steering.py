@@ -120,9 +120,9 @@ def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
     Raises:
         InvalidInput: it is none of these, or a checkpoint of no partition.
     """
-    place, named = parse_place(text, "to"), dict.fromkeys(partitions)
-    if named:
-        return dict.fromkeys(named, place)
+    place, starts = parse_place(text, "to"), dict.fromkeys(partitions)
+    if starts:
+        return dict.fromkeys(starts, place)
     if isinstance(place, Checkpoint):
         raise InvalidInput("partition", "must be given, because a checkpoint belongs to one partition")
     return place

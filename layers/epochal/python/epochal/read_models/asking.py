@@ -162,7 +162,7 @@ def _following(prefix: str) -> str:
 
 def page(
     table: str,
-    asked: Question,
+    question: Question,
     *,
     limit: int,
     after: str | None,
@@ -177,23 +177,23 @@ def page(
         place: returns the key of a document's item.
     """
     must_be_whole(limit, "limit", least=1, most=MAX_LIMIT)
-    start = None if after is None else asked.read(after, backward=backward)
-    if asked.low >= asked.high:
+    start = None if after is None else question.read(after, backward=backward)
+    if question.low >= question.high:
         return Page(())
-    entries = yield from _entries(table, asked, limit + 1, start, backward=backward)
+    entries = yield from _entries(table, question, limit + 1, start, backward=backward)
     more, entries = len(entries) > limit, entries[:limit]
-    following = asked.written(entries[-1]["sk"]["S"], backward=backward) if more else None
+    following = question.written(entries[-1]["sk"]["S"], backward=backward) if more else None
     keys = [document_of(entry["sk"]["S"]) for entry in entries]
-    if asked.declared.holds:
-        found = [
+    if question.declared.holds:
+        page_documents = [
             FoundDocument(key, json.loads(entry["d"]["S"])) for key, entry in zip(keys, entries, strict=True)
         ]
-        return Page(tuple(found), following)
+        return Page(tuple(page_documents), following)
     documents = yield from _documents(table, [place(key) for key in dict.fromkeys(keys)])
     items = []
     for key, entry in zip(keys, entries, strict=True):
         document = documents.get(place(key)["pk"]["S"])
-        if document is not None and _has(asked, document, key, entry):
+        if document is not None and _has(question, document, key, entry):
             items.append(FoundDocument(key, shown(document)))
     return Page(tuple(items), following)
 
@@ -204,13 +204,13 @@ def _documents(table: str, places: list[Key]) -> Steps[dict[str, Item]]:
     return {item["pk"]["S"]: item for item in items}
 
 
-def _has(asked: Question, document: Item, key: str, entry: Item) -> bool:
+def _has(question: Question, document: Item, key: str, entry: Item) -> bool:
     """Return whether a document still has this entry; what has no document any more has none."""
-    if asked.name == ALL or "e" not in document:
+    if question.name == ALL or "e" not in document:
         return "e" in document
-    first = asked.values.partition(" ")[0]
+    first = question.values.partition(" ")[0]
     rest = entry["sk"]["S"].removesuffix(f"t{escaped(key)} ")
-    return f"{first} {rest}" in stored_values(document).get(asked.name, ())
+    return f"{first} {rest}" in stored_values(document).get(question.name, ())
 
 
 @dataclass(slots=True)
@@ -224,12 +224,12 @@ class _Run:
 
 
 def _entries(
-    table: str, asked: Question, limit: int, start: str | None, *, backward: bool
+    table: str, question: Question, limit: int, start: str | None, *, backward: bool
 ) -> Steps[list[Item]]:
     """Read the next entries of a question from all of its partitions, merged in order."""
     runs = [
         _Run(partition, None if start is None else {"pk": text(partition), "sk": text(start)})
-        for partition in asked.partitions
+        for partition in question.partitions
     ]
     share = limit if len(runs) == 1 else -(-limit // len(runs)) + 1
     taken: list[Item] = []
@@ -237,7 +237,7 @@ def _entries(
     while len(taken) < limit:
         behind = [run for run in runs if not run.rows and not run.ended]
         if behind:
-            queries = [_query(table, asked, run, backward=backward, limit=share) for run in behind]
+            queries = [_query(table, question, run, backward=backward, limit=share) for run in behind]
             for run, reply in zip(behind, (yield from side_by_side(queries)), strict=True):
                 run.rows.extend(reply.items)
                 run.after, run.ended = reply.last, reply.last is None
@@ -249,28 +249,28 @@ def _entries(
     return taken
 
 
-def _query(table: str, asked: Question, run: _Run, *, backward: bool, limit: int | None = None) -> Query:
+def _query(table: str, question: Question, run: _Run, *, backward: bool, limit: int | None = None) -> Query:
     """Build the query for a partition's next entries."""
     return Query(
         table=table,
         partition=("pk", text(run.partition)),
-        sort=("sk", text(asked.low), text(asked.high)),
+        sort=("sk", text(question.low), text(question.high)),
         forward=not backward,
         limit=limit,
         after=run.after,
     )
 
 
-def count(table: str, asked: Question, at_most: int | None) -> Steps[int]:
+def count(table: str, question: Question, at_most: int | None) -> Steps[int]:
     """Count the entries of a question, up to `at_most`, without reading documents."""
     if at_most is not None:
         must_be_whole(at_most, "at_most", least=1)
     counted = 0
-    for partition in asked.partitions if asked.low < asked.high else ():
+    for partition in question.partitions if question.low < question.high else ():
         run = _Run(partition, None)
         while not run.ended and (at_most is None or counted < at_most):
             limit = None if at_most is None else at_most - counted
-            query = _query(table, asked, run, backward=False, limit=limit)
+            query = _query(table, question, run, backward=False, limit=limit)
             reply = yield replace(query, only_count=True)
             counted += reply.counted
             run.after, run.ended = reply.last, reply.last is None

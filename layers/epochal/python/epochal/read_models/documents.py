@@ -541,17 +541,17 @@ class ReadModel(Generic[D]):
         entries = self._entry_writes(self._entries(key, document)) if has_entries else ()
         if document.value is None and not progress:
             return (Delete(table=self.table, key=place, condition=before), *entries)
-        made: Item = {**place, "v": number(version + 1 if version else first), **progress}
+        document_item: Item = {**place, "v": number(version + 1 if version else first), **progress}
         if not document.changed:
-            kept = item or {}
-            made = {**made, **{name: kept[name] for name in ("d", "e") if name in kept}}
+            stored = item or {}
+            document_item = {**document_item, **{name: stored[name] for name in ("d", "e") if name in stored}}
         elif document.value is not None:
-            made = {**made, "d": text(self._body(key, document.value))}
+            document_item = {**document_item, "d": text(self._body(key, document.value))}
             if document.entries is not None:
-                made = {**made, "e": document.entries.values}
-        if item_size(made) > ITEM_BYTES:
-            raise TooLarge(f"document {key}", item_size(made), ITEM_BYTES)
-        return (Put(table=self.table, item=made, condition=before), *entries)
+                document_item = {**document_item, "e": document.entries.values}
+        if item_size(document_item) > ITEM_BYTES:
+            raise TooLarge(f"document {key}", item_size(document_item), ITEM_BYTES)
+        return (Put(table=self.table, item=document_item, condition=before), *entries)
 
     def _entries(self, key: str, document: _Document) -> Entries:
         """Determine which entries a change of a document adds and removes.
@@ -638,14 +638,14 @@ class ReadModel(Generic[D]):
         if self.keys is not None:
             self._declared(self.keys)
 
-    def _declared(self, made: ModelKeys | None = None) -> dict[str, DeclaredKey]:
-        """Return the keys that the generation is built with; if it is new, declare `made` as its keys."""
+    def _declared(self, keys: ModelKeys | None = None) -> dict[str, DeclaredKey]:
+        """Return the keys that the generation is built with; if it is new, declare `keys` as its keys."""
         from epochal.read_models.generation_heads import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
         if self._of not in self._heads:
             stored = self._get(head_key(self._of))
-            if stored is None and made is not None:
-                head = Put(table=self.table, item=head_item(self._of, made.declared), condition=Absent("pk"))
+            if stored is None and keys is not None:
+                head = Put(table=self.table, item=head_item(self._of, keys.declared), condition=Absent("pk"))
                 was_written = isinstance(self.driver.ask(head), Done)
                 stored = head.item if was_written else self._get(head_key(self._of))
             if stored is None:
@@ -673,13 +673,13 @@ class ReadModel(Generic[D]):
 
         return question(self._of, self._declared(), name, values, **bounds)
 
-    def _page(self, asked: Question, limit: int, after: str | None, *, backward: bool) -> Page:
+    def _page(self, question: Question, limit: int, after: str | None, *, backward: bool) -> Page:
         """Read a page of documents by their keys or by values of a secondary key, with where to go on."""
         from epochal.read_models.asking import page  # noqa: PLC0415  as above
 
         steps = page(
             self.table,
-            asked,
+            question,
             limit=limit,
             after=after,
             backward=backward,
@@ -878,13 +878,13 @@ def models_of(settings: Settings, driver: Driver) -> ReadModels:
 
 def generations_in(items: Iterable[Item]) -> dict[str, list[int]]:
     """Return the sorted generations of each read model that items of a table belong to."""
-    found: dict[str, set[int]] = {}
+    numbers: dict[str, set[int]] = {}
     for item in items:
         name, _, rest = item["pk"]["S"].partition("@")
-        generations = found.setdefault(name, set())
+        generations = numbers.setdefault(name, set())
         if rest:
             generations.add(int(re.split("[#/]", rest)[0]))
-    return {name: sorted(generations) for name, generations in sorted(found.items())}
+    return {name: sorted(generations) for name, generations in sorted(numbers.items())}
 
 
 def _progress_in(item: Item | None) -> Item:

@@ -119,13 +119,13 @@ class ModelKeys:
             after: value of the document after the change; None if it is deleted.
         """
         had = _stored(item, self)
-        wanted = {} if after is None else self._wanted(key, after)
-        gone = [entry for entry in had if entry not in wanted]
-        new = [entry for entry in wanted if entry not in had or self._differs(entry, before, wanted[entry])]
+        entries = {} if after is None else self._wanted(key, after)
+        gone = [entry for entry in had if entry not in entries]
+        new = [entry for entry in entries if entry not in had or self._differs(entry, before, entries[entry])]
         return Entries(
-            values=_values_item(wanted),
+            values=_values_item(entries),
             gone=tuple(self._place(model, key, *entry) for entry in gone),
-            new=tuple({**self._place(model, key, *entry), **wanted[entry]} for entry in new),
+            new=tuple({**self._place(model, key, *entry), **entries[entry]} for entry in new),
         )
 
     def _wanted(self, key: str, document: Any) -> dict[tuple[str, str], Item]:

@@ -365,13 +365,15 @@ class Driver:
         if seconds > 0:
             self.sleep(seconds)
 
-    def _replies(self, asked: tuple[ops.Op, ...], limit: float, unknown: _UnknownWrites) -> list[ops.Reply]:
+    def _replies(
+        self, requests: tuple[ops.Op, ...], limit: float, unknown: _UnknownWrites
+    ) -> list[ops.Reply]:
         """Perform operations, several in parallel; return their replies in the same order.
 
         After a failure no further request is begun.
 
         Args:
-            asked: the operations.
+            requests: the operations.
             limit: clock reading at which to give up.
             unknown: writes of these steps whose response was lost.
         """
@@ -381,9 +383,9 @@ class Driver:
             self._check_deadline(unknown)
             return self._perform(op, limit, unknown)
 
-        if self.at_once == 1 or len(asked) == 1:
-            return list(map(answer, asked))
-        return list(ahead(answer, asked, self.at_once))
+        if self.at_once == 1 or len(requests) == 1:
+            return list(map(answer, requests))
+        return list(ahead(answer, requests, self.at_once))
 
     def _pause(self, pause: ops.Pause, took: float, limit: float) -> None:
         """Wait for a pause that a layout asks for, but not beyond the time allowed.

@@ -243,10 +243,10 @@ def listings_of(store: TaggedStore) -> Listings:
     return cast("ListedStore", store).listings
 
 
-def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
+def until_whole(items: Iterable[T], least: int) -> Iterator[T]:
     """Yield at least `least` events or entries, and all that have the place of the last one."""
     last = ""
-    for place, event in enumerate(found):
+    for place, event in enumerate(items):
         if place >= least and event.place != last:
             return
         last = event.place
@@ -357,12 +357,13 @@ class TaggedListings(Listings):
         """Read the tag whose first page an item is, with its count; 0 if the tag has several pages."""
         return read_tag(self.store.site, item)
 
-    def settled(self, found: Mapping[str, int]) -> list[TagCount]:
+    def settled(self, counts: Mapping[str, int]) -> list[TagCount]:
         """Return the tags that a scan found; tags of several pages are counted by their last page."""
         long = {
-            counted.tag: counted.events for counted in self.counted([tag for tag in found if not found[tag]])
+            counted.tag: counted.events
+            for counted in self.counted([tag for tag in counts if not counts[tag]])
         }
-        return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
+        return [TagCount(tag=tag, events=events or long[tag]) for tag, events in counts.items()]
 
     def _check_everything(self) -> None:
         """Raise `InvalidInput` unless the store was opened with `everything`."""

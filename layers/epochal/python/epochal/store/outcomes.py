@@ -49,9 +49,9 @@ def condition_error(outcome: Conflict) -> EpochalError:
     """Make the error for an append that its query or a condition of `also` forbids."""
     if outcome.unmet:
         return ConditionUnmet(list(outcome.unmet), outcome)
-    named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:MAX_NAMED_EVENTS])
+    events = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:MAX_NAMED_EVENTS])
     rest = " and others" if len(outcome.events) > MAX_NAMED_EVENTS else ""
-    rule = f"not appended, because stored events match the condition: {named}{rest}"
+    rule = f"not appended, because stored events match the condition: {events}{rest}"
     return ConflictError(rule, outcome)
 
 

@@ -681,17 +681,17 @@ def _decoded(
             yield from _decoded(reader, stream, event, together=True)
 
 
-def _readable(found: Found) -> Recorded:
+def _readable(event: Found) -> Recorded:
     """Return an event, decoded if needed; raise the fault of an event that cannot be read.
 
     Raises:
         CorruptData, MissingBody, DeniedBody: the fault that keeps the event from being read.
     """
-    if isinstance(found, UnopenedEvent):
-        return _readable(found.open() or found)
-    if isinstance(found, Unreadable):
-        raise found.fault
-    return found
+    if isinstance(event, UnopenedEvent):
+        return _readable(event.open() or event)
+    if isinstance(event, Unreadable):
+        raise event.fault
+    return event
 
 
 def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator[list[_Places]]:

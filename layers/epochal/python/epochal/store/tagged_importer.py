@@ -132,7 +132,7 @@ class Importer(ABC):
         """
 
     @abstractmethod
-    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+    def _as_stored(self, dated: DatedEvent, stored: Recorded) -> Recorded:
         """Return the event as it would be stored if it were the event found under its id."""
 
     @abstractmethod
@@ -233,11 +233,11 @@ class TaggedImporter(Importer):
         if chosen:
             yield chosen
 
-    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+    def _as_stored(self, dated: DatedEvent, stored: Recorded) -> Recorded:
         """Return the event as it would be stored if it were the event found under its id."""
         event = dated.event
         return replace(
-            found,
+            stored,
             type=event.type,
             data=event.data,
             meta=event.meta,

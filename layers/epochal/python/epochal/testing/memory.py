@@ -127,10 +127,10 @@ class MemoryTables:
                 there = [self._stored(table, key) for key in keys]
                 return ops.Items(items=tuple(filter(None, there)), units=costs.units(op, _one_by_one(there)))
             case ops.TransactGet(keys=keys):
-                found = tuple(self._stored(table, key) for table, key in keys)
-                if not limits.fits_response(found, self._response_bytes):
+                items = tuple(self._stored(table, key) for table, key in keys)
+                if not limits.fits_response(items, self._response_bytes):
                     return _oversized(op)
-                return ops.Together(items=found, units=costs.units(op, _one_by_one(found)))
+                return ops.Together(items=items, units=costs.units(op, _one_by_one(items)))
             case ops.Transact():
                 return self._transact(op)
             case _:

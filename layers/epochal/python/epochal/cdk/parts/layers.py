@@ -109,11 +109,11 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
     def fill(content: Path) -> None:
         """Install the required packages with pip into a new folder, for Lambda's platform."""
         content.mkdir()
-        named = requirements
+        requirements_path = requirements
         if len(text.splitlines()) < len(lines):
-            named = content.parent / requirements.name
-            named.write_text(text, "utf-8")
-        _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
+            requirements_path = content.parent / requirements.name
+            requirements_path.write_text(text, "utf-8")
+        _fetch(requirements, platform, content / "python", run, ["--requirement", str(requirements_path)])
 
     return _kept(cache, "bundled-", platform, f"{fresh}\n{text}", fill)
 

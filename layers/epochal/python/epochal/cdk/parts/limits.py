@@ -207,10 +207,10 @@ def _longest(scope: Construct, value: Any) -> Any:
         "AWS::Region": _region(scope),
         "AWS::URLSuffix": "amazonaws.com.cn",
     }
-    named = {}
+    names = {}
     if _refers_to_resources(resolved):
-        named = {id_: _filled(name, places, {}) for id_, name in _names(stack)}
-    return _filled(resolved, places, named)
+        names = {id_: _filled(name, places, {}) for id_, name in _names(stack)}
+    return _filled(resolved, places, names)
 
 
 def _filled(value: Any, places: Mapping[str, str], names: Mapping[str, str]) -> Any:

@@ -254,10 +254,12 @@ def _append_time(deployment: Deployment, partition: int, stream: str, index: int
     return Ticks(0)
 
 
-def _lags(services: Services, deployment: Deployment, found: Iterable[PartitionStanding]) -> list[GroupLag]:
+def _lags(
+    services: Services, deployment: Deployment, standings: Iterable[PartitionStanding]
+) -> list[GroupLag]:
     """Return the lag of each group over all partitions of the standings."""
     now = services.now() / 1e9
-    partitions = list(found)
+    partitions = list(standings)
     counts = events_behind(services, deployment.groups, partitions)
     rows: dict[str, list[tuple[int | None, float | None, int]]] = {}
     for partition in partitions:

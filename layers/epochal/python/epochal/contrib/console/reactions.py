@@ -129,49 +129,49 @@ def handler_of(services: Services, group: str) -> str:
     return f"{services.prefix}-reaction-{group}" if services.invoke is not None else ""
 
 
-def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
+def _found(deployment: Deployment, request: Asked) -> ParkedStream:
     """Read the parked stream that an action names, in its present state: a page may be old.
 
     Raises:
         InvalidInput: the group has not parked the stream, or not at this index.
     """
-    member = Parking.of(asked.group, deployment.feed).reactor.member
-    state = member.load(asked.partition).state or GroupState()
-    index = state.parked.get(asked.stream)
+    member = Parking.of(request.group, deployment.feed).reactor.member
+    state = member.load(request.partition).state or GroupState()
+    index = state.parked.get(request.stream)
     if index is None:
-        raise InvalidInput("stream", f"{asked.stream!r} is not parked by {asked.group!r}")
-    if index != asked.index:
+        raise InvalidInput("stream", f"{request.stream!r} is not parked by {request.group!r}")
+    if index != request.index:
         raise InvalidInput(
-            "index", f"the stream now waits at {index}, not at {asked.index}: list parked streams again"
+            "index", f"the stream now waits at {index}, not at {request.index}: list parked streams again"
         )
-    causes = member.causes(asked.partition, GroupState(parked={asked.stream: index}))
+    causes = member.causes(request.partition, GroupState(parked={request.stream: index}))
     return ParkedStream(
-        partition=asked.partition, stream=asked.stream, index=index, cause=causes.get(asked.stream)
+        partition=request.partition, stream=request.stream, index=index, cause=causes.get(request.stream)
     )
 
 
-def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled:
+def _replay(services: Services, deployment: Deployment, request: Asked) -> Settled:
     """Replay a parked stream by a reaction here, or else by its deployed function; return the result.
 
     Raises:
         InvalidInput: there is neither.
     """
-    reaction = services.reactions.get(asked.group)
+    reaction = services.reactions.get(request.group)
     if reaction is not None:
         reactor = Reactor(member=Member(reaction=reaction, reader=deployment.feed))
-        replayed = Parking(reactor=reactor).replay(asked.partition, asked.stream, seconds=SECONDS)
+        replayed = Parking(reactor=reactor).replay(request.partition, request.stream, seconds=SECONDS)
         return Settled(
             next=replayed.next,
             unparked=replayed.unparked,
             cause="" if replayed.failure is None else replayed.failure.cause,
         )
     if services.invoke is None:
-        raise InvalidInput("act", f"must be another: nobody here can handle events for {asked.group!r}")
-    payload = {"command": "replay", "partition": asked.partition, "stream": asked.stream}
-    return _answered(services.invoke(handler_of(services, asked.group), payload))
+        raise InvalidInput("act", f"must be another: nobody here can handle events for {request.group!r}")
+    payload = {"command": "replay", "partition": request.partition, "stream": request.stream}
+    return _answered(services.invoke(handler_of(services, request.group), payload))
 
 
-def _answered(told: Mapping[str, Any]) -> Settled:
+def _answered(answer: Mapping[str, Any]) -> Settled:
     """Turn a function's answer to a replay into a result, and its error into an exception.
 
     A function returns errors in its answers, too (`hosting.commands`).
@@ -181,10 +181,10 @@ def _answered(told: Mapping[str, Any]) -> Settled:
         Unavailable: a service does not respond.
         InvalidRequest: any other error.
     """
-    match told.get("error"), str(told.get("detail", "")):
+    match answer.get("error"), str(answer.get("detail", "")):
         case None, _:
-            failure = told.get("failure") or {}
-            return Settled(next=told["next"], unparked=told["unparked"], cause=failure.get("cause", ""))
+            failure = answer.get("failure") or {}
+            return Settled(next=answer["next"], unparked=answer["unparked"], cause=failure.get("cause", ""))
         case "Refused", detail:
             raise Refused("the function's replay", detail)
         case "Unavailable", detail:
@@ -253,9 +253,9 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     which takes a read of the whole index table.
     """
     table = deployment.settings.index_table
-    named = [name.strip() for name in arguments.get("group", "").split(",") if name.strip()]
+    names = [name.strip() for name in arguments.get("group", "").split(",") if name.strip()]
     finding = "find" in arguments
-    groups = groups_of(deployment.driver, table) if finding else named or services.groups()
+    groups = groups_of(deployment.driver, table) if finding else names or services.groups()
     partitions = list(standings(deployment.driver, table, groups)) if groups else []
     rows = [(standing, group) for standing in partitions for group in standing.groups]
     now = services.now() / 1e9
@@ -276,7 +276,7 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
         "plots": _plots(services, behind, now),
         "behind": behind,
         "parked": _parked(deployment, rows),
-        "known": not named and not finding,
+        "known": not names and not finding,
         "finding": finding,
     }
 

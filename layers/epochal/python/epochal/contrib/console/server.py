@@ -105,9 +105,9 @@ def _asked_for_key() -> Response:
     )
 
 
-def _same(given: str, wanted: str) -> bool:
+def _same(actual: str, expected: str) -> bool:
     """Compare two texts in constant time."""
-    return compare_digest(given.encode(), wanted.encode())
+    return compare_digest(actual.encode(), expected.encode())
 
 
 # The pages of the console as a WSGI application.

@@ -48,8 +48,8 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
         layout, categories_of_partition = layout_of(tail.partition).name, feed.categories(tail.partition)
         for item in reversed(latest(feed, tail, RECENT)):
             if item.stream.startswith(search):
-                named = categories.setdefault((layout, categories_of_partition.of(item.stream)), {})
-                named.setdefault(item.stream, tail.partition)
+                streams = categories.setdefault((layout, categories_of_partition.of(item.stream)), {})
+                streams.setdefault(item.stream, tail.partition)
     return {"search": search, "categories": categories, "places": places(deployment, search), "read": RECENT}
 
 
@@ -278,7 +278,7 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
     name, model, document, stream = (arguments.get(argument, "").strip() for argument in names)
     states, models = _states(deployment), settings.read_models_table
     versions, beyond = states.page(name, limit=VERSIONS) if name and states else ((), None)
-    named = None if name or model else _named(deployment, states, models)
+    projectors = None if name or model else _named(deployment, states, models)
     return {
         "projection": name,
         "versions": versions,
@@ -289,7 +289,7 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
         "document": document,
         "stream": stream,
         "looked": LOOKED_AT,
-        "named": named,
+        "named": projectors,
         "shown": show_model(deployment, model, document, stream, arguments) if model and models else None,
     }
 
@@ -313,11 +313,11 @@ def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[
         )
     if models:
         kinds["models"] = models, generations_in
-    named = {}
+    projectors = {}
     for kind, (table, names) in kinds.items():
         page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
-        named[kind] = (names(page.items), page.last is None)
-    return named
+        projectors[kind] = (names(page.items), page.last is None)
+    return projectors
 
 
 # Read models: a generation, its checkpoint in a stream, and its documents, by key and by secondary keys.

@@ -107,40 +107,40 @@ def _emptied(tip: Tip, *, leave_open: bool) -> bool:
     return tip.deleted or (leave_open and tip.low_water == tip.version and not tip.unfolds)
 
 
-def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
+def _replace(table: str, tip: Tip, target: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
     """Update a Tip to its pruned state; return the Tip that is stored then, and whether it is pruned.
 
     The Tip is None if there is none any more. After a response was lost, a Tip that follows the pruned one counts as
     pruned too.
     """
-    wanted = replace(wanted, etag=removing(retry_etag(etag, tip)))
-    reply = yield _update(table, tip, wanted)
+    target = replace(target, etag=removing(retry_etag(etag, tip)))
+    reply = yield _update(table, tip, target)
     if isinstance(reply, Done):
-        return wanted, True
+        return target, True
     if reply.item is None:
         return None, False
     present = read_tip(reply.item)
-    return present, reply.ambiguous and _follows(present, wanted)
+    return present, reply.ambiguous and _follows(present, target)
 
 
-def _follows(tip: Tip, wanted: Tip) -> bool:
+def _follows(tip: Tip, target: Tip) -> bool:
     """Whether a Tip that others have written lacks at least what the wanted one lacks."""
-    unfolds_gone = bool(wanted.unfolds) or not tip.unfolds
-    return tip.low_water >= wanted.low_water and tip.deleted >= wanted.deleted and unfolds_gone
+    unfolds_gone = bool(target.unfolds) or not tip.unfolds
+    return tip.low_water >= target.low_water and tip.deleted >= target.deleted and unfolds_gone
 
 
-def _update(table: str, tip: Tip, wanted: Tip) -> Update:
+def _update(table: str, tip: Tip, target: Tip) -> Update:
     """Return the update that prunes a Tip as wanted, on condition that nobody has changed the Tip."""
-    events = events_attributes(wanted.span)
-    sets = [Set("l", number(wanted.low_water)), Set("a", number(0)), Set("etag", text(wanted.etag or ""))]
+    events = events_attributes(target.span)
+    sets = [Set("l", number(target.low_water)), Set("a", number(0)), Set("etag", text(target.etag or ""))]
     sets += [Set(name, value) for name, value in events.items()]
-    if wanted.deleted:
+    if target.deleted:
         sets.append(Set("z", number(1)))
     return Update(
         table=table,
         key=tip_key(tip.stream),
         sets=tuple(sets),
-        removes=tuple(name for name in ("e", "c") if name not in events) + (() if wanted.unfolds else ("u",)),
+        removes=tuple(name for name in ("e", "c") if name not in events) + (() if target.unfolds else ("u",)),
         condition=unchanged_condition(tip.etag, tip.version),
     )
 

@@ -50,7 +50,7 @@ class AggregateWriter:
             self._id(), events, snapshot=b"{}", expected=at or ANY, idempotency_key=key
         )
         replayed = isinstance(appended, AggregateAppended) and appended.replayed
-        return outcome(made=isinstance(appended, AggregateAppended), replayed=replayed)
+        return outcome(applied=isinstance(appended, AggregateAppended), replayed=replayed)
 
     def read(self) -> list[int]:  # noqa: D102
         return [json.loads(event.data)["n"] for event in self.store.events_after(self._id(), 0)]

@@ -239,11 +239,11 @@ def bare(*members: str, variants: bool = False) -> Form:
     def _type(value: Any) -> str:
         """Return the type that a value names in a member or as its variant; empty if it names none."""
         fields = value if isinstance(value, dict) else {}
-        named = (fields[name] for name in members if isinstance(fields.get(name), str))
+        values = (fields[name] for name in members if isinstance(fields.get(name), str))
         alone = ""
         if variants:
             alone = next(iter(fields)) if len(fields) == 1 else value if isinstance(value, str) else ""
-        return next(named, alone)
+        return next(values, alone)
 
     return Form(write=write, read=read)
 

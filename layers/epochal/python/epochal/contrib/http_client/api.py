@@ -119,16 +119,16 @@ class ApiClient:
             InvalidInput: what answers is not the API.
         """
         content = b"" if body is None else json.dumps(body)
-        named = {"Accept": "application/json", "User-Agent": "epochal", **(headers or {})}
+        all_headers = {"Accept": "application/json", "User-Agent": "epochal", **(headers or {})}
         if content:
-            named["Content-Type"] = "application/json"
+            all_headers["Content-Type"] = "application/json"
         if key is not None:
-            named["Idempotency-Key"] = key
+            all_headers["Idempotency-Key"] = key
         text = urlencode(list(query), quote_via=quote)
         request = HttpRequest(
             method=method,
             url=f"{self.url}{path}{text and f'?{text}'}",
-            headers=named,
+            headers=all_headers,
             body=content,
         )
         answer = self.settled(request, signed=True, writes=writes, repeatable=repeatable)
@@ -151,7 +151,7 @@ class ApiClient:
         begun, tries, reached, maybe = self.clock(), 0, False, False
         while True:
             tries += 1
-            asked, lost = 0.0, False
+            retry_after, lost = 0.0, False
             failure: Exception | None = None
             try:
                 answer = self._sent_once(request) if signed else self.send(request)
@@ -165,22 +165,22 @@ class ApiClient:
                 if not _passes(answer):
                     return answer
                 cause, reached = _cause(answer), True
-                lost, asked = answer.status >= _SERVERS, _retry_after(answer)
+                lost, retry_after = answer.status >= _SERVERS, _retry_after(answer)
             maybe = maybe or (lost and writes)
             if lost and not repeatable:
                 raise Unavailable(cause, maybe_applied=maybe) from failure
-            if not self.pause(tries, begun, asked):
+            if not self.pause(tries, begun, retry_after):
                 raise Unavailable(cause, maybe_applied=maybe) from failure
 
-    def pause(self, tries: int, begun: float, asked: float = 0.0) -> bool:
+    def pause(self, tries: int, begun: float, retry_after: float = 0.0) -> bool:
         """Wait before a further attempt and return True; return False at once if there may be none.
 
         Args:
             tries: number of attempts so far.
             begun: reading of the clock before the first.
-            asked: seconds that the last answer asked to wait for.
+            retry_after: seconds that the last answer asked to wait for.
         """
-        pause = max(asked, self.patience.wait(tries, self.luck()))
+        pause = max(retry_after, self.patience.wait(tries, self.luck()))
         if self.patience.is_over(tries) or self.clock() - begun + pause > self.patience.seconds:
             return False
         self.sleep(pause)

@@ -199,16 +199,16 @@ class HttpDeciders(Generic[C, S, E]):
     def _load(self, stream: str, before: _Loaded[S] | None = None) -> _Loaded[S]:
         """Load the latest state of a stream, from the events since the state `before` if there is one."""
         start = 0 if before is None else before.version
-        found = self.streams.load(stream, start=start)
+        loaded = self.streams.load(stream, start=start)
         state = must_be_done(self.decider.initial(), "initial") if before is None else before.state
         spent = NOTHING if before is None else before.capacity
-        if found is None:
+        if loaded is None:
             return _Loaded(state=state, token=None, capacity=spent)
-        if found.deleted:
-            raise StreamDeleted(stream, found.version)
-        events = (self.codec.read(event) for event in found.events if event.type not in TIMERS)
+        if loaded.deleted:
+            raise StreamDeleted(stream, loaded.version)
+        events = (self.codec.read(event) for event in loaded.events if event.type not in TIMERS)
         state = self._fold(state, (event for event in events if event is not None))
-        return _Loaded(state=state, token=found.token, capacity=spent + found.capacity)
+        return _Loaded(state=state, token=loaded.token, capacity=spent + loaded.capacity)
 
     def _fold(self, state: S, events: Iterable[E]) -> S:
         """Fold events into a state, and return the new state."""

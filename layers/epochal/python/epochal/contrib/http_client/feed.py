@@ -170,7 +170,7 @@ class HttpFeed:
         due = dict.fromkeys(places, clock())
         while True:
             for partition in [place for place in places if due[place] <= clock()]:
-                page, asked = self._page(
+                page, retry_after = self._page(
                     partition,
                     places[partition],
                     "forward",
@@ -189,7 +189,7 @@ class HttpFeed:
                         at_tail=False,
                     )
                 elif page.at_tail:
-                    due[partition] = clock() + (asked or POLL_SECONDS)
+                    due[partition] = clock() + (retry_after or POLL_SECONDS)
             pause = min(due.values(), default=clock() + POLL_SECONDS) - clock()
             if pause > 0:
                 yield FeedBatch(partition=NOWHERE, items=(), position=FeedPosition(position), at_tail=True)
@@ -232,13 +232,13 @@ class HttpFeed:
     ) -> tuple[FeedPage, float]:
         """Return a page of a partition, and the seconds after which the API wants to be asked again."""
         check_range(None, limit, direction)
-        named = {
+        parameters = {
             "from": None if start is None else read_start(start),
             "limit": None if limit == PAGE else limit,
             "direction": None if direction == "forward" else direction,
             "wait": wait or None,
         }
-        pairs = [(name, str(value)) for name, value in named.items() if value is not None]
+        pairs = [(name, str(value)) for name, value in parameters.items() if value is not None]
         pairs += [("category", category) for category in categories or ()]
         pairs += [(name, "true") for name, on in (("data", data), ("removals", removals)) if on]
         reply = self._got(f"/feed/{partition}", pairs)
@@ -248,8 +248,8 @@ class HttpFeed:
             next=parse_checkpoint(document["next"], "next"),
             at_tail=document["atTail"],
         )
-        asked = reply.headers.get("retry-after", "")
-        return page, float(asked) if asked.isdecimal() else 0.0
+        retry_after = reply.headers.get("retry-after", "")
+        return page, float(retry_after) if retry_after.isdecimal() else 0.0
 
     def _got(self, path: str, query: Collection[tuple[str, str]]) -> Reply:
         """Return a successful answer; raise the error of any other."""

@@ -38,10 +38,10 @@ S = TypeVar("S", Event, Unfold)
 
 def event_member(event: Event) -> dict[str, Any]:
     """Return an event as a request has it."""
-    named = {"correlationId": event.correlation_id, "causationId": event.causation_id, "id": event.id}
+    members = {"correlationId": event.correlation_id, "causationId": event.causation_id, "id": event.id}
     return {
         **_contents(event),
-        **{name: value for name, value in named.items() if value is not None},
+        **{name: value for name, value in members.items() if value is not None},
         **({"tags": list(event.tags)} if event.tags else {}),
     }
 

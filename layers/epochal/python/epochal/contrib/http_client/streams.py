@@ -268,17 +268,17 @@ class HttpStreams:
         a later one may have been refused for lack of an earlier one.
         """
         results = dict[int, dict[str, Any]]()
-        left, tries, begun = [*range(len(members))], 0, self.api.clock()
-        while left:
-            body = {"appends": [members[place] for place in left]}
+        places, tries, begun = [*range(len(members))], 0, self.api.clock()
+        while places:
+            body = {"appends": [members[place] for place in places]}
             reply = self.api.call("POST", "/appends", body, writes=True)
             if reply.status != _OK:
                 raise reply.error
-            results.update(zip(left, reply.document["results"], strict=True))
-            waiting = {members[place]["stream"] for place in left if _is_unavailable(results[place])}
-            left = [place for place in left if members[place]["stream"] in waiting]
+            results.update(zip(places, reply.document["results"], strict=True))
+            waiting = {members[place]["stream"] for place in places if _is_unavailable(results[place])}
+            places = [place for place in places if members[place]["stream"] in waiting]
             tries += 1
-            if left and not self.api.pause(tries, begun):
+            if places and not self.api.pause(tries, begun):
                 break
         return [results[place] for place in range(len(members))]
 
@@ -359,14 +359,14 @@ class HttpStreams:
             types, since, until: as for `Streams.read`. Of `limit` events the page has those that are selected.
         """
         check_range(start, limit, direction)
-        named = {
+        parameters = {
             "from": start,
             "limit": None if limit == PAGE else limit,
             "direction": None if direction == "forward" else direction,
             "since": _time(since, "since"),
             "until": _time(until, "until"),
         }
-        pairs = [(name, str(value)) for name, value in named.items() if value is not None]
+        pairs = [(name, str(value)) for name, value in parameters.items() if value is not None]
         pairs += [("type", kind) for kind in types or ()]
         reply = self.api.call("GET", f"{_path(stream)}/events", query=pairs)
         if reply.problem in (_MISSING, _DELETED):
@@ -424,8 +424,8 @@ class HttpStreams:
         check_range(start, limit, direction)
         must_be_whole(page_size, "page_size", 1)
         page = partial(self.page, stream, direction=direction, types=types, since=since, until=until)
-        wanted = None if types or since or until else limit
-        return islice(self._events(stream, page, start, wanted, page_size), limit)
+        most = None if types or since or until else limit
+        return islice(self._events(stream, page, start, most, page_size), limit)
 
     def prune(self, stream: str, before: int) -> Pruned | None:
         """Delete the events below index `before` permanently; return the progress, or None without a stream.
@@ -520,9 +520,9 @@ class HttpStreams:
             limit: number of events that are wanted at most; None for all.
             size: number of events of a page at most.
         """
-        following, left = start, limit
-        while left is None or left > 0:
-            page = read_page(start=following, limit=size if left is None else min(left, size))
+        following, remaining = start, limit
+        while remaining is None or remaining > 0:
+            page = read_page(start=following, limit=size if remaining is None else min(remaining, size))
             hole = page.hole
             if hole is not None and (hole.first > 0 or (start is not None and start < hole.end)):
                 raise EventsPruned(stream, hole.first, hole.end)
@@ -530,7 +530,7 @@ class HttpStreams:
                 yield self._whole(Omitted(event) if event.index in page.omitted else event)
             if page.next is None:
                 return
-            following, left = page.next, None if left is None else left - len(page.events)
+            following, remaining = page.next, None if remaining is None else remaining - len(page.events)
 
     def _from(
         self, stream: str, start: int, carried: Sequence[Recorded], version: int, low_water: int

@@ -147,7 +147,7 @@ class HttpTaggedEvents:
         check_range(None, limit, direction)
         must_be_whole(page_size, "page_size", 1)
         cut = limit is not None and direction == "forward"
-        asked: dict[str, Any] = {
+        body: dict[str, Any] = {
             "query": query_member(query),
             **({} if direction == "forward" else {"direction": direction}),
             **({"positions": True} if positions or cut else {}),
@@ -157,9 +157,9 @@ class HttpTaggedEvents:
         following: str | None = None
         while True:
             size = page_size if limit is None else min(page_size, limit - len(events))
-            left = {} if size == PAGE else {"limit": size}
+            limit_query = {} if size == PAGE else {"limit": size}
             more = {} if following is None else {"from": following}
-            reply = self.api.call("POST", "/events/query", {**asked, **left, **more})
+            reply = self.api.call("POST", "/events/query", {**body, **limit_query, **more})
             if reply.status != _OK:
                 raise reply.error
             document = reply.document

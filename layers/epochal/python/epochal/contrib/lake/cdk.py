@@ -376,8 +376,8 @@ class Lake(Construct):
     def _catalog(self, *tables: str) -> list[str]:
         """Return the ARNs that Glue needs permissions on: tables, their database and its catalog."""
         begin = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-        named = [f"{begin}:table/{self.database}/{table}" for table in tables]
-        return [f"{begin}:catalog", f"{begin}:database/{self.database}", *named]
+        arns = [f"{begin}:table/{self.database}/{table}" for table in tables]
+        return [f"{begin}:catalog", f"{begin}:database/{self.database}", *arns]
 
     def _ask(self, key: kms.IKey | None, query_gb: int) -> None:
         """Add the Athena workgroup, with its result location and a scan limit that queries cannot change."""

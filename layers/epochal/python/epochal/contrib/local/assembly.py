@@ -127,10 +127,10 @@ def _environment_of(artifact: Mapping[str, Any]) -> tuple[str, ...]:
     return matched.groups() if matched else UNKNOWN
 
 
-def _home(named: list[tuple[str, ...]]) -> Environment:
+def _home(environments: list[tuple[str, ...]]) -> Environment:
     """Return the one account and region that stacks name; with none or several, the embedded AWS's."""
     accounts, regions = (
-        {environment[position] for environment in named} - {UNKNOWN[position]} for position in (0, 1)
+        {environment[position] for environment in environments} - {UNKNOWN[position]} for position in (0, 1)
     )
     return Environment(
         accounts.pop() if len(accounts) == 1 else HERE.account,

@@ -312,7 +312,7 @@ def stop(places: Places, server: Server) -> None:
     note(_note(places), asdict(counted))
 
 
-def take_up(places: Places, kept: Kept, server: Server) -> None:
+def take_up(places: Places, state: Kept, server: Server) -> None:
     """Note that a server has loaded the kept state and a repair is due; raise if it has not loaded all.
 
     From now on only the next `stop` of the server keeps the state, and a repair of the index is due.
@@ -320,7 +320,7 @@ def take_up(places: Places, kept: Kept, server: Server) -> None:
     Raises:
         KeptUnreadable: the server has not. The kept state stays as it was, if the server is killed.
     """
-    if any(_counts(server, count.environment) != count for count in kept.counts):
+    if any(_counts(server, count.environment) != count for count in state.counts):
         raise KeptUnreadable(str(_directory(places)))
     # If the server ends otherwise later, an old state with today's bodies must not be loaded again.
     _note(places).replace(_due(places))

@@ -85,7 +85,7 @@ def _write(templates: Path, folder: Path, name: str, library: Requirement) -> It
         parts = template.relative_to(templates).with_suffix("").parts
         file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
         file.parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text("utf-8"))
+        text = re.sub(r"\{\{ (\w+) \}\}", lambda match_: words[match_[1]], template.read_text("utf-8"))
         file.write_text(text, "utf-8")
         yield file
     if library.wheel is not None:

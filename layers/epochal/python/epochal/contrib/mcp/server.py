@@ -181,10 +181,10 @@ def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, str]:
     """Wrap a tool so that it returns JSON, and tells agents no details of errors that AWS returns."""
 
     @wraps(tool)
-    def answered(*args: P.args, **named: P.kwargs) -> str:
+    def answered(*args: P.args, **keywords: P.kwargs) -> str:
         """Call the tool and return its answer as JSON, or raise a `ToolError`."""
         try:
-            answer = _without_seals(tool(*args, **named))
+            answer = _without_seals(tool(*args, **keywords))
             return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         except _SHOWN as error:
             raise ToolError(_without_seals(str(error))) from error

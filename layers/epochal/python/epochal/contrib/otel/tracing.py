@@ -234,9 +234,9 @@ def _said(args: Sequence[Any]) -> dict[str, Any]:
     return {}
 
 
-def _told(name: str, found: Any) -> dict[str, Any]:
+def _told(name: str, answer: Any) -> dict[str, Any]:
     """Return the capacity of a call's result, and an append's outcome, as span attributes."""
-    _, outcome = found if isinstance(found, tuple) and len(found) == 2 else (None, found)  # noqa: PLR2004  a result, too
+    _, outcome = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, answer)  # noqa: PLR2004  a result, too
     attributes: dict[str, Any] = {"epochal.outcome": _outcome(outcome)} if name == "append" else {}
     capacity = getattr(outcome, "capacity", NOTHING)
     if capacity is not NOTHING:

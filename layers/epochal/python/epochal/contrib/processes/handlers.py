@@ -118,9 +118,9 @@ class Inbox:
         while True:
             take = partial(self.process.take, stream, source, given, apart=apart)
             why, _ = self.instances.handle(stream, decide=take, with_result=True)
-            if why != "copy" or (found := self._apart(stream, source, given)) <= apart:
+            if why != "copy" or (index := self._apart(stream, source, given)) <= apart:
                 return why
-            apart = found
+            apart = index
 
     def _apart(self, stream: str, source: str, given: Stored) -> frozenset[str]:
         """Return sources in other layouts whose stream of the same name is a different stream, not a copy.
@@ -179,7 +179,7 @@ class Outbox:
         # read, and on the latest one if that has changed.
         instances = replace(self.instances, cache=Cache(entries=1))
         try:
-            instance = instances.query(delivery.stream, lambda found: found)
+            instance = instances.query(delivery.stream, lambda state: state)
         except StreamDeleted:
             return
         except EventsPruned as error:
@@ -232,14 +232,14 @@ class Outbox:
         self.instances.handle(event.stream, decide=note)
         return True
 
-    def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> bool:
+    def _send(self, rules: Process, event: FeedEvent, record: dict[str, Any]) -> bool:
         """Decide on a command, append events and note in one transaction; False if its person is forgotten.
 
         So the command is decided on exactly once, even if the output is delivered again or concurrently. False means
         that the command cannot be read any more, so there is nothing to decide and no note.
         """
-        target: Target = _target(rules, told["to"].partition("-")[0])
-        command = _read(rules, message_in(told, event.stream, event.index))
+        target: Target = _target(rules, record["to"].partition("-")[0])
+        command = _read(rules, message_in(record, event.stream, event.index))
         if command is None:
             return False
         below = event.index + 1
@@ -251,26 +251,26 @@ class Outbox:
             try:
                 return target.decider.decide(command, state), _note(instance, below=below)
             except target.refusals as error:
-                return (), [_refused(told, error, below, _words(rules, instance, told, error))]
+                return (), [_refused(record, error, below, _words(rules, instance, record, error))]
 
         deciders = Deciders(
             streams=self.streams, decider=target.decider, codec=target.codec, access=target.access
         )
         try:
-            handle_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
+            handle_all((deciders.on(record["to"]), self.instances.on(event.stream)), decide)
         except StreamDeleted as error:
-            self._gone(event, told, error)
+            self._gone(event, record, error)
         return True
 
-    def _gone(self, event: FeedEvent, told: dict[str, Any], error: StreamDeleted) -> None:
+    def _gone(self, event: FeedEvent, record: dict[str, Any], error: StreamDeleted) -> None:
         """Append a refusal which says that the stream an output is for was deleted, unless one is noted.
 
         A call's answer can meet this as well.
         """
         below = event.index + 1
-        refusal = _refused(told, error, below, str(error))
+        refusal = _refused(record, error, below, str(error))
         self.instances.handle(
-            event.stream, decide=lambda found: () if found.performed >= below else [refusal]
+            event.stream, decide=lambda state: () if state.performed >= below else [refusal]
         )
 
 
@@ -309,18 +309,18 @@ def _read(rules: Process, given: Stored) -> Any:
     return message
 
 
-def _refused(told: dict[str, Any], error: Exception, below: int, text: Any) -> Event:
+def _refused(members: dict[str, Any], error: Exception, below: int, text: Any) -> Event:
     """Make the event which records that the output just below index `below` was refused.
 
     It says as well that all outputs below the index are performed.
     """
-    return record(REFUSED, {**told, "error": type(error).__name__, "text": text, "below": below})
+    return record(REFUSED, {**members, "error": type(error).__name__, "text": text, "below": below})
 
 
-def _words(rules: Process, instance: Instance, told: dict[str, Any], error: Exception) -> Any:
+def _words(rules: Process, instance: Instance, record: dict[str, Any], error: Exception) -> Any:
     """Return the message of a refusal, sealed if the command or an input is sealed: it may quote a person."""
     sealing = rules.codec.sealing
-    subjects = instance.subjects | subjects_in(told)
+    subjects = instance.subjects | subjects_in(record)
     if sealing is None or not subjects:
         return str(error)
     return seal(sealing, subjects, {"text": str(error)})

@@ -157,14 +157,14 @@ def timer_of(output: Output) -> str | None:
     return name_cancelled(output) if isinstance(output, Event) else None
 
 
-def record(type_: str, told: Mapping[str, Any]) -> Event:
+def record(type_: str, members: Mapping[str, Any]) -> Event:
     """Make an event of an instance's stream, with the given type and JSON data."""
-    return Event(type=type_, data=json.dumps(told))
+    return Event(type=type_, data=json.dumps(members))
 
 
-def message_in(told: Mapping[str, Any], stream: str = "", index: int = 0) -> Stored:
+def message_in(members: Mapping[str, Any], stream: str = "", index: int = 0) -> Stored:
     """Return the message in the data of an instance's event, for the codec to decode."""
-    event = event_of(told)
+    event = event_of(members)
     return Stored(
         type=event.type,
         data=event.content,

@@ -391,12 +391,12 @@ class Process(Composite):
             events += [cancel(name) for name in sorted(timers)]
         return None, [record(INPUT, {**entry, "timers": sorted(timers)}), *events]
 
-    def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:
+    def _taken(self, instance: Instance, members: Mapping[str, Any]) -> Instance:
         """Return an instance after a recorded input: with the evolved state, and the input noted as taken."""
-        rules = self.of(instance.version or told["version"])
-        source, _, index = told["of"].rpartition("@")
+        rules = self.of(instance.version or members["version"])
+        source, _, index = members["of"].rpartition("@")
         before = instance.state if instance.version else rules.state()
-        message = rules.message(message_in(told, source.partition("/")[2], int(index)))
+        message = rules.message(message_in(members, source.partition("/")[2], int(index)))
         # None if the input's person is forgotten and the codec has no substitute: the state is not changed then.
         state = (
             before
@@ -404,15 +404,15 @@ class Process(Composite):
             else must_be_state(rules.evolve(before, message), before, rules.state, message)
         )
         had = {**instance.had, source: int(index) + 1}
-        timers = frozenset(told.get("timers", ()))
-        subjects = instance.subjects | subjects_in(told)
+        timers = frozenset(members.get("timers", ()))
+        subjects = instance.subjects | subjects_in(members)
         return replace(
             instance, version=rules.version, state=state, had=had, timers=timers, subjects=subjects
         )
 
-    def _words(self, told: Mapping[str, Any]) -> str:
+    def _words(self, members: Mapping[str, Any]) -> str:
         """Return the message of a refusal; empty if it was sealed for a person who is forgotten."""
-        text, sealing = told["text"], self.codec.sealing
+        text, sealing = members["text"], self.codec.sealing
         if isinstance(text, str):
             return text
         opened = None if sealing is None else unseal(sealing, text)

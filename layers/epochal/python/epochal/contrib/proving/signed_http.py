@@ -74,11 +74,11 @@ class SignedHttp:
         """
         elsewhere = "://" in path
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body)
-        named = {"Content-Type": "application/json"} if content and not elsewhere else {}
+        own_headers = {"Content-Type": "application/json"} if content and not elsewhere else {}
         request = AWSRequest(
             method,
             path if elsewhere else self.base(method, path) + path,
-            {**named, **(headers or {})},
+            {**own_headers, **(headers or {})},
             content,
         )
         if signed and not elsewhere:

@@ -269,11 +269,11 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
         Broken: a request fails.
     """
     numbers, at_tail = list[tuple[str, int]](), False
-    named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
+    categories = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
     while not at_tail:
         # The signature covers the query as it is encoded.
         query = urlencode(
-            [("from", start), ("data", "true"), *(("category", category) for category in named)]
+            [("from", start), ("data", "true"), *(("category", category) for category in categories)]
         )
         answer = proof.call("GET", f"/feed/{partition}?{query}")
         if answer.status != HTTPStatus.OK:

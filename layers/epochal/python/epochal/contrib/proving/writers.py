@@ -98,7 +98,7 @@ class StreamWriter:
         answer = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
         if isinstance(answer, Undetermined):
             raise Broken(f"{self.stream}: nobody knows whether an append was made")
-        return outcome(made=isinstance(answer, Appended), replayed=getattr(answer, "replayed", False))
+        return outcome(applied=isinstance(answer, Appended), replayed=getattr(answer, "replayed", False))
 
     def read(self) -> list[int]:
         """Return the numbers of the stream's events, in order."""
@@ -135,7 +135,7 @@ class TaggedWriter:
             for number in numbers
         ]
         answer = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
-        return outcome(made=hasattr(answer, "replayed"), replayed=getattr(answer, "replayed", False))
+        return outcome(applied=hasattr(answer, "replayed"), replayed=getattr(answer, "replayed", False))
 
     def read(self) -> list[int]:
         """Return the numbers of the events with the tag, in order."""
@@ -293,9 +293,9 @@ def _event_id(key: str | None, number: int) -> str | None:
     return None if key is None else str(uuid.uuid5(uuid.UUID(key), str(number)))
 
 
-def outcome(*, made: bool, replayed: bool) -> Outcome:
+def outcome(*, applied: bool, replayed: bool) -> Outcome:
     """Return the outcome of an append that was made or not, and that was a repeat of its key or not."""
-    return ("again" if replayed else "made") if made else "refused"
+    return ("again" if replayed else "made") if applied else "refused"
 
 
 def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -> Outcome:
@@ -313,4 +313,4 @@ def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -
     proof.used.update(
         {"write units": round(float(capacity["write"])), "read units": round(float(capacity["read"]))}
     )
-    return outcome(made=True, replayed=answer.json["replayed"])
+    return outcome(applied=True, replayed=answer.json["replayed"])

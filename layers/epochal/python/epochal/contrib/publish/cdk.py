@@ -230,8 +230,8 @@ def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Pa
     Raises:
         BadSetting: the folder or its modules are not there, or the arguments contradict each other.
     """
-    named = {"mapping": mapping, "codec": codec}
-    said = {name: place for name, place in named.items() if place is not None}
+    keywords = {"mapping": mapping, "codec": codec}
+    said = {name: place for name, place in keywords.items() if place is not None}
     if len(said) > 1:
         raise BadSetting("Publish.codec", "means nothing beside a mapping, which reads by its own codec")
     if (entry is None) != (not said):
@@ -253,8 +253,8 @@ def _secrets(to: Recipient) -> dict[str, Any]:
     if not isinstance(to, Webhook):
         return {}
     secrets = {"sign_with": to.sign_with, "authorization": to.authorization}
-    told = {name: secret.secret_arn for name, secret in secrets.items() if secret is not None}
-    return told | ({"header": to.header} if to.authorization else {})
+    arns = {name: secret.secret_arn for name, secret in secrets.items() if secret is not None}
+    return arns | ({"header": to.header} if to.authorization else {})
 
 
 def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStatement]]:

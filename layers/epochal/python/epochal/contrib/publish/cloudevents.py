@@ -122,9 +122,9 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
     """
     if event.fault is not None:
         raise event.fault
-    data, told = event.content, {}
+    data, attributes = event.content, {}
     if data.startswith(b'{"%b":' % SEALED.encode()):
-        told["sealed"] = True
+        attributes["sealed"] = True
     elif codec is not None:
         today = codec.read(event)
         if today is None:
@@ -137,7 +137,7 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
         data=data,
         subject=event.stream,
         time=event.timestamp if _TIME.fullmatch(event.timestamp) else "",
-        extensions=place | told | version | _metadata(content_of(event.meta), place),
+        extensions=place | attributes | version | _metadata(content_of(event.meta), place),
     )
 
 

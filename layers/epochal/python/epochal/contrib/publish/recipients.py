@@ -260,7 +260,7 @@ _UNDELIVERABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
 def _deliverable(text: str) -> str:
     """Return a text as an attribute that SNS delivers: control characters are percent-encoded."""
-    return _UNDELIVERABLE.sub(lambda found: quote(found[0]), text)
+    return _UNDELIVERABLE.sub(lambda match_: quote(match_[0]), text)
 
 
 def _requests(events: Sequence[Message], place: str) -> Iterable[Sequence[Message]]:

@@ -87,4 +87,4 @@ def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> 
 
 def _key(name: str) -> str:
     """Convert a name to a key of AsyncAPI components, with other characters replaced by their codes."""
-    return re.sub(r"[^A-Za-z0-9._-]", lambda found: f"_{ord(found[0]):x}_", name)
+    return re.sub(r"[^A-Za-z0-9._-]", lambda match_: f"_{ord(match_[0]):x}_", name)

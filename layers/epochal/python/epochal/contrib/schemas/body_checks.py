@@ -39,8 +39,8 @@ def schemas_in(document: Any) -> Mapping[str, Schema]:
         ValueError: the document has no schemas of types.
     """
     match document:
-        case {"$defs": dict(found)} if found:
-            return found
+        case {"$defs": dict(definitions)} if definitions:
+            return definitions
     raise ValueError("must be a document of `epochal schema`, with the schemas of types in its $defs")
 
 

@@ -113,17 +113,17 @@ def _tagged(store: DcbEvents, ids: list[str]) -> dict[str, RecordedTaggedEvent |
 
 
 def _of_entry(
-    tag: str, index: int, entry: TagEntry, found: RecordedTaggedEvent | CorruptData | None
+    tag: str, index: int, entry: TagEntry, event: RecordedTaggedEvent | CorruptData | None
 ) -> FeedEvent:
     """Make the feed event of an entry; if its event is expired or broken, make a marker instead."""
-    if isinstance(found, RecordedTaggedEvent):
-        return tagged_feed_event(tag, index, found, found.executed_user)
+    if isinstance(event, RecordedTaggedEvent):
+        return tagged_feed_event(tag, index, event, event.executed_user)
     return FeedEvent(
         stream=tag,
         index=index,
         type=entry.event_type,
         timestamp=entry.created_at,
         id=entry.event_id,
-        gone="expired" if found is None else None,
-        fault=found,
+        gone="expired" if event is None else None,
+        fault=event,
     )

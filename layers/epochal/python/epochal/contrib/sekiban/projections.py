@@ -265,10 +265,10 @@ class ProjectionStates:
         """
         check_names(projector, "-")
         folder = self._folder(projector)
-        named = {state.offload_key for state in self.list(projector)}
+        keys = {state.offload_key for state in self.list(projector)}
         for key in self.objects.old_keys(folder):
             # Keys that are deeper belong to a tenant with the name of this projector.
-            if key not in named and "/" not in key.removeprefix(folder):
+            if key not in keys and "/" not in key.removeprefix(folder):
                 yield key
 
     def remove_orphans(self, projector: str) -> int:

@@ -352,7 +352,7 @@ class SqlReadModel:
         row = began.outerjoin(_PROGRESS, self._of(stream))
         return connection.execute(select(began, _PROGRESS).select_from(row)).one()
 
-    def _write(self, connection: Connection, stream: str, found: Row[Any], **values: int) -> None:
+    def _write(self, connection: Connection, stream: str, row: Row[Any], **values: int) -> None:
         """Write a stream's progress as its transaction's last statement; raise if the transaction was ended.
 
         A transaction that the fold has broken accepts no further statement, so it cannot succeed. If two writers
@@ -362,13 +362,13 @@ class SqlReadModel:
             InvalidInput: the fold has ended the transaction.
         """
         written: Update | Insert
-        if found.removal is not None:
+        if row.removal is not None:
             written = update(_PROGRESS).where(self._of(stream)).values(**values)
         else:
             key = {"model": self.name, "generation": self.generation, "stream": _key(stream)}
             written = insert(_PROGRESS).values(**{**key, "removal": 0, **values})
         began = mark_of(connection.dialect.name)
-        if connection.execute(written.returning(began)).scalar_one() != found.began:
+        if connection.execute(written.returning(began)).scalar_one() != row.began:
             raise refused()
 
     def _of(self, stream: str) -> ColumnElement[bool]:

@@ -168,8 +168,8 @@ def _said(done: TimersRebuilt) -> str:
 
 def due_view(timer: Armed, now: Ticks) -> dict[str, Any]:
     """Return an armed timer as JSON: due time, seconds late, layout, and the event that set it."""
-    named = {"stream": timer.stream, "index": timer.place}
-    place = named if timer.stream else {"tags": timer.tags, "id": timer.place}
+    members = {"stream": timer.stream, "index": timer.place}
+    place = members if timer.stream else {"tags": timer.tags, "id": timer.place}
     late = round((now - timer.due) / PER_SECOND, 3)
     return {"due": format_ticks(timer.due), "late": late, "layout": timer.layout, **place}
 

@@ -164,60 +164,60 @@ class Engine:
             return outcome
 
     def _answer(
-        self, asked: Op | Several | Pause | LoadPending | Fire | Sent | SideBySide, ends: float
+        self, request: Op | Several | Pause | LoadPending | Fire | Sent | SideBySide, ends: float
     ) -> Any:
         """Perform one request of a protocol generator, by its type, and return the answer."""
-        match asked:
+        match request:
             case LoadPending():
-                return self._load(asked)
+                return self._load(request)
             case Fire():
-                return self._fire(asked)
+                return self._fire(request)
             case Sent():
-                return self.send(asked)
+                return self.send(request)
             case SideBySide(doings=doings):
                 return list(ahead(partial(self._scope, ends=ends), doings, min(self.at_once, len(doings))))
             case _:
-                return self.driver.run(_alone(asked))
+                return self.driver.run(_alone(request))
 
     def _scope(self, doing: Doing[Came], ends: float) -> Came | None:
         """Run the generator of one scope; return None without starting if the time `ends` has passed."""
         return None if self.driver.clock() >= ends else self._do(doing, ends)
 
-    def _load(self, asked: LoadPending, *, copied: bool = False) -> PendingTimers:
+    def _load(self, request: LoadPending, *, copied: bool = False) -> PendingTimers:
         """Read pending timers of a scope from its stream or tags: the copied ones if `copied`, else others.
 
         With `copied`, only timers that fire in the scope's original are returned; without, all others.
         """
-        scope = asked.timers[0]
+        scope = request.timers[0]
         if scope.stream:
-            first = min(int(timer.place) for timer in asked.timers)
+            first = min(int(timer.place) for timer in request.timers)
             # If the outcome of an append is undetermined, the stream can still be read for the pending timers.
-            refused = asked.refused if isinstance(asked.refused, Conflict) else None
+            refused = request.refused if isinstance(request.refused, Conflict) else None
             load = partial(
-                pending_in, self._of(self.streams, scope), scope.stream, first, asked.seen, refused
+                pending_in, self._of(self.streams, scope), scope.stream, first, request.seen, refused
             )
             # A replica has the beginning of a stream: timers that ended there have ended, and an append based on it is
             # refused if the stream has grown. So an eventually consistent read suffices if it has all of the settings.
-            new = asked.seen.known is None and refused is None and not copied
+            new = request.seen.known is None and refused is None and not copied
             loaded = load(consistent=not new)
-            last = max(int(timer.place) for timer in asked.timers)
+            last = max(int(timer.place) for timer in request.timers)
             if new and (loaded.known is None or loaded.known.version <= last):
                 loaded = load()
         else:
-            places = {timer.place for timer in asked.timers}
-            loaded = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
+            places = {timer.place for timer in request.timers}
+            loaded = _tagged(self._of(self.tagged, scope), scope, places, request.seen)
         return replace(loaded, pending=tuple(timer for timer in loaded.pending if timer.copied == copied))
 
-    def _fire(self, asked: Fire) -> Any:
+    def _fire(self, request: Fire) -> Any:
         """Append the events of due timers, fewer if refused; return how many fired, or the conflict or error.
 
         If an append of several timers is invalid, the first half of them is tried, down to a single one.
         """
-        some = asked.due
+        some = request.due
         while True:
             events = [event for timer in some for event in timer.firing()]
             try:
-                outcome = self.try_append(asked.scope, events, asked.found.known)
+                outcome = self.try_append(request.scope, events, request.found.known)
             except (InvalidInput, InvalidRequest) as error:
                 if len(some) == 1:
                     return error

@@ -118,12 +118,12 @@ def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> Pendin
     return PendingTimers(pending=fold.pending, known=came.position, lost=tuple(fold.lost.values()))
 
 
-def _take(found: Fold, event: Recorded, codec: BodyCodec) -> None:
+def _take(timers: Fold, event: Recorded, codec: BodyCodec) -> None:
     """Apply one more timer event to a fold; ignore it if malformed, note the setting if its body is lost."""
     try:
-        found.take(_whole(event, codec))
+        timers.take(_whole(event, codec))
     except MissingBody as error:
-        found.lose(event, error)
+        timers.lose(event, error)
     except CorruptData:  # appended by a writer that ignores the format of timers
         return
 

@@ -220,9 +220,11 @@ def _beginning(batch: TaggedBatch, condition: AppendCondition | None) -> Positio
     )
 
 
-def _heads_in(tags: Iterable[str], told: Position | None, ends: Mapping[str, Reached]) -> dict[str, _Head]:
+def _heads_in(
+    tags: Iterable[str], position: Position | None, ends: Mapping[str, Reached]
+) -> dict[str, _Head]:
     """Return the last pages of these tags that a position names, or the ends that the process has left."""
-    reached = {} if told is None else {**told.heads, **told.seen}
+    reached = {} if position is None else {**position.heads, **position.seen}
     reached |= {tag: end for tag, end in ends.items() if tag not in reached or end.count > reached[tag].count}
     return {
         tag: _Head(page=head.token, reached=head)

@@ -43,16 +43,16 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded,
     records = yield from _records(site, batch.ids)
     if any(beside_of(record) != batch.beside for record in records):
         raise IdTaken("events", "an append with these ids exists, but with different `also` writes")
-    found = yield from _of_records(replace(site, largest=MAX_DECODED), records)
-    for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
-        stored = found.get(event.id or "")
+    events = yield from _of_records(replace(site, largest=MAX_DECODED), records)
+    for event, bodies in zip(batch.events, batch.bodies, strict=True) if events else ():
+        stored = events.get(event.id or "")
         if stored is None:
             raise IdTaken(
                 "events", f"some ids are stored already, but {event.id or 'an event without one'} is not"
             )
         if not repeats(event, decode(bodies[0]), stored):
             raise IdTaken("events", f"an event with the id {event.id} exists, but with other contents")
-    return tuple(found[event.id or ""] for event in batch.events if found)
+    return tuple(events[event.id or ""] for event in batch.events if events)
 
 
 def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, Recorded]]:

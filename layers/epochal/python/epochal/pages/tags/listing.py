@@ -30,11 +30,11 @@ def tags_page(site: TagStreams, group: str | None) -> Scan:
 
     First pages are never pruned.
     """
-    named: Condition = BeginsWith("p", TAG_STREAMS)
+    names: Condition = BeginsWith("p", TAG_STREAMS)
     if group is not None:
         own = stream_of(group)
-        named = AnyOf((equals("p", text(own)), BeginsWith("p", f"{own}:")))
-    where = All((equals("i", number(0)), named))
+        names = AnyOf((equals("p", text(own)), BeginsWith("p", f"{own}:")))
+    where = All((equals("i", number(0)), names))
     return Scan(table=site.table, where=where, consistent=False)
 
 

@@ -117,8 +117,8 @@ class Mixed:
 
         Named streams are checked first. Only if they are as expected is the query read.
         """
-        named = {*self.streams.expected, *self.streams.reads}
-        own = {stream: head for stream, head in moved.items() if stream in named}
+        streams = {*self.streams.expected, *self.streams.reads}
+        own = {stream: head for stream, head in moved.items() if stream in streams}
         table, key = self.streams.table, self.streams.key
         outcome = (yield from key.search(table, own, tries)) if isinstance(key, _StreamKey) else None
         if outcome is None:

@@ -103,26 +103,26 @@ class PageReads:
         )
         return position, replace(self, cursors=cursors)
 
-    def part(self, wanted: Wanted) -> Steps[Part]:
+    def part(self, query: Wanted) -> Steps[Part]:
         """Read the next matching events: all that are wanted, or as many as fit in a part.
 
         A few more events are read of each tag, since pages are read whole.
         """
-        at, until = wanted.at, wanted.until
-        most = ENTRIES if wanted.most is None else min(ENTRIES, wanted.most)
+        at, until = query.at, query.until
+        most = ENTRIES if query.most is None else min(ENTRIES, query.most)
         slices = dict[str, _Slice]()
         for tag in self.fenced.all_tags:
             between, cursor = (at[tag], until[tag]), self.cursors.get(tag)
-            slices[tag] = yield from _upward(self.site, tag, between, cursor, most=most, field=wanted.field)
+            slices[tag] = yield from _upward(self.site, tag, between, cursor, most=most, field=query.field)
         chains = {tag: part.entries for tag, part in slices.items()}
         bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
         entries = [
             entry
-            for entry in candidates(self.fenced, chains, wanted.before, until)
+            for entry in candidates(self.fenced, chains, query.before, until)
             if bound is None or entry.key < bound
         ]
-        trail = None if wanted.end is None else Trail(base=at, passed=places_of(chains), end=wanted.end)
-        events, cut = yield from take(self.site, entries, wanted.takes, trail=trail)
+        trail = None if query.end is None else Trail(base=at, passed=places_of(chains), end=query.end)
+        events, cut = yield from take(self.site, entries, query.takes, trail=trail)
         bound = bound if cut is None else cut
         if bound is None:
             return Part(events=tuple(events), reached=until, done=True)
@@ -268,7 +268,7 @@ PART_BYTES: Final = 4 * 1024 * 1024
 
 def take(
     site: TagStreams,
-    wanted: Sequence[EventOfTag],
+    entries: Sequence[EventOfTag],
     takes: Takes,
     *,
     trail: Trail | None,
@@ -281,10 +281,10 @@ def take(
     """
     taken: list[Recorded] = []
     read = 0
-    for start in range(0, len(wanted), BATCH_KEYS):
+    for start in range(0, len(entries), BATCH_KEYS):
         if read >= PART_BYTES:
-            return taken, wanted[start].key
-        events = yield from recorded_each(site, wanted[start : start + BATCH_KEYS])
+            return taken, entries[start].key
+        events = yield from recorded_each(site, entries[start : start + BATCH_KEYS])
         for event in events:
             event = replace(event, trail=trail if first is None or taken else first)  # noqa: PLW2901
             if not takes(event):

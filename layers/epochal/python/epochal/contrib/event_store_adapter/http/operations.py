@@ -244,10 +244,10 @@ def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -
     )
 
 
-def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
+def state(snapshot: AggregateSnapshot, page: AggregatePage) -> dict[str, Any]:
     """Make the JSON of a snapshot and the events after it.
 
-    The events end earlier than those of `found` if the response is full.
+    The events end earlier than those of `page` if the response is full.
     """
     size = AnswerSize()
     return AGGREGATE(
@@ -256,7 +256,7 @@ def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
         **stand(snapshot.lock),
         token=lock_text(snapshot.lock),
         snapshot=size.fit(body(snapshot.data)),
-        **_events(found, size),
+        **_events(page, size),
     )
 
 
@@ -419,13 +419,13 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> 
     gives=EVENT_PAGE,
     fails=(NOT_FOUND,),
 )
-def read_aggregate_events(aggregates: Aggregates, request: Request, asked: QueryString) -> Response:
+def read_aggregate_events(aggregates: Aggregates, request: Request, query: QueryString) -> Response:
     """Read a page of an aggregate's events.
 
     A page ends at its limit or at 4 MB. Its `next` is where the following page begins.
     """
     aggregate = aggregate_of(aggregates.types, request)
-    start, limit = asked.whole("from") or 1, asked.limit()
+    start, limit = query.whole("from") or 1, query.limit()
     store, meter = measured(aggregates.store, request)
     lock = store.lock(aggregate)
     if lock is None:

@@ -179,11 +179,11 @@ def shown(state: StoredState, content: Content, link: Link) -> dict[str, Any]:
     return STATE(state, **_more(state), **_members(state, content, link))
 
 
-def in_full(found: StoredState, state: bytes) -> dict[str, Any]:
+def in_full(stored: StoredState, state: bytes) -> dict[str, Any]:
     """Return the JSON members of a state with its whole content, however large."""
     text = json_text(state)
     plain = {"state64": b64encode(state).decode()} if text is None else {"state": RawJSON(text)}
-    return STATE(found, **_more(found), **plain)
+    return STATE(stored, **_more(stored), **plain)
 
 
 def _more(state: StoredState) -> dict[str, Any]:
@@ -192,20 +192,20 @@ def _more(state: StoredState) -> dict[str, Any]:
     return {"lastSortableId": state.last_sortable_id or None, **window}
 
 
-def _members(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
+def _members(stored: StoredState, content: Content, link: Link) -> dict[str, Any]:
     """Return the JSON member with a state's content: plain, compressed, or as a signed URL."""
-    if found.original_bytes <= MOST_SHOWN:
+    if stored.original_bytes <= MOST_SHOWN:
         state = _within(content())
         if state is not None:
             return _plain(state)
-    if found.offload_key is None:
-        return {"stateGzip64": found.inline}
-    url = link(found.offload_key, LINK_SECONDS)
+    if stored.offload_key is None:
+        return {"stateGzip64": stored.inline}
+    url = link(stored.offload_key, LINK_SECONDS)
     return {
         "stateUrl": {
             "url": url,
             "expiresIn": LINK_SECONDS,
-            "bytes": found.compressed_bytes,
+            "bytes": stored.compressed_bytes,
             "encoding": "gzip",
         }
     }
@@ -319,14 +319,14 @@ def read_projection_state(projections: Projections, request: Request, _: QuerySt
     ),
     gives=VERSIONS_SHOWN,
 )
-def list_projection_states(projections: Projections, request: Request, asked: QueryString) -> Response:
+def list_projection_states(projections: Projections, request: Request, query: QueryString) -> Response:
     """List the versions of a projection that have a state.
 
     Without the states. A projection that has none is an empty page.
     """
-    name, beyond = request.path["name"], asked.text("from")
+    name, beyond = request.path["name"], query.text("from")
     check_path(name, "-" if beyond is None else beyond, "from")
-    limit = asked.limit()
+    limit = query.limit()
     states, meter = measured(projections.states, request)
     states_found, following = states.page(name, beyond=beyond, limit=limit)
     versions = [described(state) for state in states_found]

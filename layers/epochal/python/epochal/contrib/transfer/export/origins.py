@@ -225,7 +225,7 @@ class _Entries:
         predicate = span_filter(lambda: self._of, self._categories, None)
         next_place, at_tail = self._range.start, False
         while next_place < self._range.end and not at_tail:
-            page = reader.spans(limit=1, wanted=predicate, seconds=inf, wait=0.0)
+            page = reader.spans(limit=1, predicate=predicate, seconds=inf, wait=0.0)
             next_place, at_tail = int(page.next), page.at_tail
             if page.spans and next_place <= self._range.end:
                 self._ahead.append((next_place, list(page.spans)))

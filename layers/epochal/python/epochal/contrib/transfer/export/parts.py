@@ -225,15 +225,15 @@ class RowBatch(NamedTuple):
     read: int
     size: int
 
-    def counts(self, kept: Sequence[Row]) -> ExportCounts:
-        """Count the events read for the batch, those skipped, and the rows `kept` that are written."""
+    def counts(self, rows: Sequence[Row]) -> ExportCounts:
+        """Count the events read for the batch, those skipped, and the rows `rows` that are written."""
         return ExportCounts(
             read=self.read,
-            rows=len(kept),
+            rows=len(rows),
             again=self.read - len(self.rows),
-            outside=len(self.rows) - len(kept),
-            gone=sum(row.gone for row in kept),
-            faults=sum(row.fault is not None for row in kept),
+            outside=len(self.rows) - len(rows),
+            gone=sum(row.gone for row in rows),
+            faults=sum(row.fault is not None for row in rows),
         )
 
 

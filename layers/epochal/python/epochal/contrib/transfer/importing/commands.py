@@ -413,7 +413,7 @@ def copy(
 
         if streams:
             visit = copier.planned if dry_run else copier.copy
-            found: Iterable[StreamCopy] = map(visit, dict.fromkeys(streams))
+            copies: Iterable[StreamCopy] = map(visit, dict.fromkeys(streams))
         else:
             feed = FeedCopier(
                 copier=copier,
@@ -421,8 +421,8 @@ def copy(
                 name=_name_of_run(to_layout, copier.target.table, categories),
                 categories=categories or None,
             )
-            found = feed.planned() if dry_run else feed.copy(again=again)
-        output.stream(counted(found), _copied_view, _copied_line)
+            copies = feed.planned() if dry_run else feed.copy(again=again)
+        output.stream(counted(copies), _copied_view, _copied_line)
     _print_copied(tally, dry_run=dry_run)
 
 

@@ -335,7 +335,7 @@ def _getter(name: str, where: str, *, needed: bool) -> _Get:
             """Fill the columns of a row into the template."""
             if where in row:
                 return row[where]
-            return _COLUMN.sub(lambda found: _inside(row, found[1], name), where)
+            return _COLUMN.sub(lambda match_: _inside(row, match_[1], name), where)
 
         return filled
     needed = name in _REQUIRED or (needed and "." not in where)
