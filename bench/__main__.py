@@ -80,7 +80,7 @@ BENCHMARKS = {
 
 
 def main(names: list[str]) -> None:
-    """Run the benchmarks named, or all; then tell which missed their bounds."""
+    """Run the named benchmarks, or all of them, and report which exceeded their bounds."""
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         raise SystemExit(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
@@ -90,7 +90,7 @@ def main(names: list[str]) -> None:
 
 
 def _held(name: str) -> bool:
-    """Run one; whether it kept its bounds."""
+    """Run a benchmark, and return whether it kept its bounds."""
     began = time.perf_counter()
     try:
         BENCHMARKS[name]()

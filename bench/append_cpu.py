@@ -62,14 +62,14 @@ _GRANTED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds of CPU of one append."""
+    """CPU seconds of one append."""
 
     seconds: float
 
 
 @contextmanager
 def granting() -> Iterator[str]:
-    """The address of a server that grants every request, for the length of a block."""
+    """Start a server that grants every request, and yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_accept, args=(listener,), daemon=True).start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -96,7 +96,7 @@ def _grant(client: socket.socket) -> None:
 
 
 def compared(rounds: int = ROUNDS) -> Compared[Took]:
-    """What the ways took, in so many rounds."""
+    """Measure each way of appending over several rounds."""
     with redirect_stdout(io.StringIO()), granting() as url, _ways(url) as ways:  # the function's metrics
         for way in ways.values():
             way()
@@ -135,7 +135,7 @@ def _ways(url: str) -> Iterator[Mapping[str, Callable[[], object]]]:
 
 
 def _appending(execute: Execute) -> Callable[[], Appended]:
-    """Appends one event by a token, always the same one: what is asked for is granted whatever it is."""
+    """Return a function that appends one event by a token, always the same token, as the server grants anything."""
     streams = store(Driver(execute=execute, meter=Meter()), "streams")
     event = Event(type="Happened", data=body(random.Random(1), 600, "json"))
     token = streams.append("Bench-1", [event], expected=NO_STREAM).token
@@ -143,7 +143,7 @@ def _appending(execute: Execute) -> Callable[[], Appended]:
 
 
 def _handling(execute: Execute) -> Callable[[], object]:
-    """The same, asked of the function as Lambda asks it: by an event that is there, and metrics are kept."""
+    """Return a function that invokes the `append` function as Lambda does, with metrics switched on."""
     handler = serve("append", open_deployment(Settings.of(streams_table="streams"), execute=execute))
     handler.__self__._metrics.keep()  # type: ignore[attr-defined]  # noqa: SLF001
     data = json.loads(body(random.Random(1), 600, "json"))
@@ -160,7 +160,7 @@ def _handling(execute: Execute) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Measure, print, fail above the bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     (found,) = progress("append-cpu", (compared() for _ in range(1)), 1)
     Report(
         title="CPU of an append by token: the middle of the rounds",

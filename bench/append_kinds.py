@@ -39,10 +39,10 @@ _BEGIN: Final = 1_767_225_600 * 10**9
 
 @dataclass(slots=True)
 class Appends:
-    """A store in memory, its clock, and the appends made so far.
+    """A store in memory, its clock, and the number of appends made so far.
 
     Attributes:
-        rate: appends a second.
+        rate: appends per second.
     """
 
     streams: Streams
@@ -56,11 +56,11 @@ class Appends:
         return _BEGIN + int(self.number * 1e9 / self.rate)
 
     def event(self, *tags: str) -> Event:
-        """The event of this append."""
+        """Return the event of the current append."""
         return Event(type=TYPE, data=body(random.Random(self.number), 300, "json"), tags=tags)
 
     def key(self, age: float) -> str:
-        """A UUIDv7 that was made so many seconds ago."""
+        """Return a UUIDv7 that was generated `seconds` ago."""
         dice, milliseconds = random.Random(self.number), (self.now - int(age * 1e9)) // 10**6
         number = milliseconds << 80 | 7 << 76 | 2 << 62 | dice.getrandbits(62)
         return str(uuid.UUID(int=number | dice.getrandbits(12) << 64))
@@ -71,8 +71,8 @@ class Kind:
     """A kind of append.
 
     Attributes:
-        append: makes one append.
-        rate: appends a second.
+        append: function that makes one append.
+        rate: appends per second.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What an append takes."""
+    """Units and requests of one append."""
 
     write: float
     read: float
@@ -179,10 +179,10 @@ SECONDS: Final = 30 * 24 * 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """Stores that share the streams of one application.
+    """Several stores that share the streams of one application.
 
     Attributes:
-        a_second: appends a second, of all cells.
+        a_second: appends per second, over all cells.
     """
 
     a_second: int
@@ -194,7 +194,7 @@ class Cells:
 
     @property
     def row(self) -> str:
-        """The row of the table of cells on the page on cost: cells, dollars a month for appends, and for cells."""
+        """Row of the table of cells on the page on cost: cells, dollars a month for appends, and for cells."""
         appends = self.a_second * SECONDS / MILLION * WRITE
         fixed = self.count * (ALARMS * ALARM + DASHBOARD)
         return f"| {self.a_second:,} | {self.count} | {appends:,.0f} | {fixed:,.2f} |"
@@ -216,7 +216,7 @@ def key_rows() -> list[str]:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables of the page on cost."""
     Report(
         title="An append of one event of 300 bytes",
         columns=["append", "write units", "read units", "requests"],

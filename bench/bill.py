@@ -80,7 +80,7 @@ LINES_ONCE: Final = {"append": 570, "indexer": 415}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast appends come."""
+    """The rate at which appends arrive."""
 
     name: str
     a_second: float
@@ -92,18 +92,18 @@ TRICKLE: Final = Pace(name="trickle", a_second=MILLION / (30 * 24 * 3_600))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """How a stage is set up and used, as far as it costs.
+    """How a stage is configured and used, as far as it affects cost.
 
     Attributes:
-        layout: of streams, as the API calls it.
-        joined: metrics are joined over invocations.
-        own_lines: Lambda writes its three lines.
-        window: seconds for which the indexer gathers appends.
-        together: events of an append, of one stream.
-        bulk: appends of a request, each for itself.
-        use: what it is used for.
-        before: appends that come first, and are not counted.
-        counted: appends of which figures are taken.
+        layout: layout of the streams, as the API names it.
+        joined: whether metrics are aggregated over several invocations.
+        own_lines: whether Lambda writes its own three log lines.
+        window: length of the indexer's batching window in seconds.
+        together: number of events of an append, all in one stream.
+        bulk: number of independent appends in a request.
+        use: how the stage is used.
+        before: number of appends that are made first and not counted.
+        counted: number of appends that are measured.
     """
 
     name: str
@@ -165,7 +165,7 @@ WIDE: Final = Setup(
 
 
 def bill(setup: Setup, pace: Pace) -> dict[str, float]:
-    """Dollars for a million appends, by component."""
+    """Return the dollars for a million appends, by component."""
     used = counted(setup, pace).used
     append, feed, reaction = used["append"], used["indexer"], used.get("reaction", Used())
 
@@ -211,7 +211,7 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
 
 
 def counted(setup: Setup, pace: Pace) -> Functions:
-    """The functions of a stage after its appends; what they took is of those that are counted."""
+    """Return a stage's functions after all its appends; they count only the measured ones."""
     return _functions(
         _Run(
             layout=setup.layout,
@@ -228,7 +228,7 @@ def counted(setup: Setup, pace: Pace) -> Functions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What the functions are to be asked for; several setups share a run."""
+    """Arguments of a run of the functions; setups with equal arguments share the run."""
 
     layout: str
     use: Use
@@ -255,11 +255,11 @@ def _functions(run: _Run) -> Functions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What would do the same: PostgreSQL, and a program before it that speaks HTTP.
+    """An alternative to the stage: PostgreSQL, and a program that serves HTTP.
 
     Attributes:
-        month: dollars, by list price.
-        a_second: appends that it is assumed to take.
+        month: dollars a month, by list price.
+        a_second: appends per second that the server is assumed to handle.
     """
 
     name: str
@@ -267,11 +267,11 @@ class Server:
     a_second: float
 
     def cheaper_above(self, million: float) -> float:
-        """Millions of appends a month above which it is the cheaper one."""
+        """Return the millions of appends a month above which the server is cheaper."""
         return self.month / million
 
     def used(self, million: float) -> float:
-        """How much of it these are."""
+        """Return the share of the server's capacity that these appends use."""
         return self.cheaper_above(million) * MILLION / (self.a_second * 30 * 24 * 3_600)
 
 
@@ -289,7 +289,7 @@ SERVERS: Final = (
 
 
 def main() -> None:
-    """Print the bill at both paces, step by step, and above which use a server is cheaper."""
+    """Print the bill at both paces, and the number of appends above which a server is cheaper."""
     Report(
         title=f"List prices: {REGION}",
         columns=["", "dollars a million", "of"],
@@ -325,7 +325,7 @@ def main() -> None:
 
 
 def _print(what: str, setups: Sequence[Setup], pace: Pace) -> dict[str, float]:
-    """A column for each setup; sums by their names."""
+    """Print a table with a column for each setup, with sums."""
     bills = [bill(setup, pace) for setup in setups]
     sums = {setup.name: sum(each.values()) for setup, each in zip(setups, bills, strict=True)}
     rows = [(name, *(f"{each[name]:.2f}" for each in bills)) for name in bills[0]]

@@ -16,7 +16,7 @@ from bench.report import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Of an append: requests to DynamoDB, units, and dollars a million with all that is around it."""
+    """Figures of one append: requests to DynamoDB, units, and dollars for a million including the functions."""
 
     requests: float
     read: float
@@ -24,7 +24,7 @@ class Took:
     dollars: float
 
     def within(self, most: Took) -> bool:
-        """Whether nothing is above a bound."""
+        """Return whether no figure exceeds its bound."""
         return (
             self.requests <= most.requests
             and self.read <= most.read
@@ -45,7 +45,7 @@ BOUNDS: Final = {
 
 
 def took(setup: Setup) -> Took:
-    """What an append takes."""
+    """Measure an append of a bulk request."""
     used, count = counted(setup, STEADY).used["append"], setup.counted
     return Took(
         requests=used.requests / count,
@@ -56,7 +56,7 @@ def took(setup: Setup) -> Took:
 
 
 def main() -> None:
-    """Measure, print, fail above a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     found = {setup: took(setup) for setup in BOUNDS}
     Report(
         title="An append over HTTP, alone and in bulk of ten",

@@ -66,24 +66,24 @@ Writer = Literal["token", "load"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Calves where it is told, by the stream's version: a course that was chosen beforehand."""
+    """A calving rule that calves at versions of the stream that were chosen beforehand."""
 
     at: Collection[int]
     mode: Literal["two-step", "transactional"] = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Whether to calve what the Tip carries before writing `new`."""
+        """Return whether to calve the Tip's events before writing `new`."""
         del new
         return tip.version in self.at
 
     def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-        """Put what the Tip carries into calves, and update it."""
+        """Move the Tip's events into calves, and update the Tip."""
         return Fixed(mode=self.mode).calve(table, tip, update)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Write units of one workload: at best, and by the rule for each kind of writer."""
+    """Write units of one workload: of the optimum, and of the rule for each kind of writer."""
 
     workload: Workload
     best: int
@@ -92,19 +92,19 @@ class Result:
 
     @property
     def dearest(self) -> float:
-        """Units by the rule, of the writer that does worse."""
+        """Write units of the rule, for the kind of writer that pays more."""
         return max(self.token.write, self.load.write)
 
     @property
     def excess(self) -> float:
-        """`dearest` as a multiple of the best."""
+        """`dearest` as a multiple of the optimum."""
         return self.dearest / self.best
 
 
 def corpus(
     sizes: Iterable[int] = SIZES, unfolds: Iterable[int] = UNFOLDS, lengths: Iterable[int] = LENGTHS
 ) -> list[Workload]:
-    """Every size with every shape, with and without an unfold, at every length."""
+    """Return workloads of every size, shape and length, with and without an unfold."""
     return [
         replace(shape, size=size, unfold=unfold, length=length)
         for length, size, unfold, shape in product(lengths, sizes, unfolds, SHAPES)
@@ -112,7 +112,7 @@ def corpus(
 
 
 def measure(workload: Workload) -> Result:
-    """Run a workload by the rule, and by the best course."""
+    """Run a workload with the rule, and with the optimal choices."""
     best = best_course(workload)
     units = run(workload, Script(at=best.calves))
     if units.write != best.units:
@@ -126,12 +126,12 @@ def measure(workload: Workload) -> Result:
 
 
 def best_course(workload: Workload, *, transactional: bool = False) -> Optimum:
-    """The cheapest course for a workload."""
+    """Compute the optimal choices for a workload."""
     return optimum(list(batches(workload)), transactional=transactional)
 
 
 def batches(workload: Workload) -> Iterator[WireBatch]:
-    """A workload's appends as the layout takes them."""
+    """Encode a workload's appends as batches of the layout."""
     codec, now, fresh = BodyCodec(), format_ticks(from_unix_nanoseconds(_NOW)), _seeded(workload)
     for events, unfolds in workload.appends():
         stored = None if unfolds is None else store_unfolds(unfolds, now, codec)
@@ -145,14 +145,14 @@ def batches(workload: Workload) -> Iterator[WireBatch]:
 
 
 def run(workload: Workload, calving: Calving | Script, *, writer: Writer = "token") -> Units:
-    """Units that the library uses for a workload in memory."""
+    """Return the write units that the library uses for a workload in memory."""
     # A script is no way to calve that a store offers, so its type does not know it.
     rule = cast("Calving", calving)
     return play(replace(memory_tips(), layout=Tips(calving=rule)), workload, writer=writer)
 
 
 def play(streams: Streams, workload: Workload, *, writer: Writer = "token") -> Units:
-    """Make a workload's appends to a store whose meter is new; what they cost."""
+    """Make a workload's appends to a new store, and return their units."""
     streams = replace(streams, now=lambda: _NOW, fresh=_seeded(workload))
     expected: ExpectedVersion = NO_STREAM
     for events, unfolds in workload.appends():
@@ -173,7 +173,7 @@ def _seeded(workload: Workload) -> Callable[[int], bytes]:
 
 
 def main() -> None:
-    """Measure the corpus, print what it costs, fail above the bound."""
+    """Measure the corpus, print the figures, and exit with an error if a bound is exceeded."""
     workloads = corpus()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(measure, workloads, chunksize=4)

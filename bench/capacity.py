@@ -30,13 +30,13 @@ UNBOUND = (
 
 
 def charged(endpoint: Endpoint, workload: Workload) -> Units:
-    """Units that DynamoDB Local charges for a workload."""
+    """Return the write units that DynamoDB Local charges for a workload."""
     with local_at(endpoint) as local:
         return play(local.streams, workload)
 
 
 def main() -> None:
-    """Measure, print, fail above a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     workloads = [*BOUNDS, *UNBOUND]
     with dynamodb() as endpoint:
         found = (charged(endpoint, workload) for workload in workloads)

@@ -30,7 +30,7 @@ LIMIT = 100_000
 
 
 def as_bytes(client: Any, table: str) -> dict[str, Any]:
-    """Every page, and nothing that is in it."""
+    """Read every page of the index without decoding it."""
     requests, units = 0, 0.0
     for page in _pages(client, table):
         requests += 1
@@ -39,7 +39,7 @@ def as_bytes(client: Any, table: str) -> dict[str, Any]:
 
 
 def bare(client: Any, table: str) -> dict[str, Any]:
-    """Every event: its stream, index and type."""
+    """Decode every event as a tuple of stream, index and type, as a program with boto3 would."""
     events, requests, units = 0, 0, 0.0
     for page in _pages(client, table):
         for item in page["Items"]:
@@ -51,7 +51,7 @@ def bare(client: Any, table: str) -> dict[str, Any]:
 
 
 def spans(client: Any, table: str) -> dict[str, Any]:
-    """Every span, by the library, from call to call."""
+    """Read every span with the library."""
     reader, at, events, at_tail = _reader(client, table), BEGINNING, 0, False
     while not at_tail:
         page = reader.spans(PARTITION, start=at, limit=LIMIT, seconds=60)
@@ -61,7 +61,7 @@ def spans(client: Any, table: str) -> dict[str, Any]:
 
 
 def items(client: Any, table: str) -> dict[str, Any]:
-    """Every item, by the library, page by page."""
+    """Read every item of the feed with the library."""
     reader = _reader(client, table)
     return _told(reader, sum(len(page.items) for page in reader.read(PARTITION)))
 
@@ -75,7 +75,7 @@ WAYS: dict[str, Callable[[Any, str], dict[str, Any]]] = {
 
 
 def _pages(client: Any, table: str) -> Iterator[dict[str, Any]]:
-    """Every page of every epoch."""
+    """Yield every page of every epoch."""
     paginator, epoch, found = client.get_paginator("query"), 0, True
     while found:
         found = False
@@ -115,7 +115,7 @@ def _told(reader: FeedReader, events: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Read, and say what it took."""
+    """Read the index, and print what was read, and the time and memory."""
     url, table, way = sys.argv[1:]
     client = Endpoint(url=url).client("dynamodb")
     began, worked = time.perf_counter(), time.process_time()

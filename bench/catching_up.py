@@ -42,7 +42,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """An index: so many events, so many appends in an entry."""
+    """An index of a number of events, with a number of appends per entry."""
 
     events: int
     appends: int
@@ -54,7 +54,7 @@ HYDRATED = Load(events=10_000, appends=10)
 
 
 def without_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compared[Took]:
-    """Read an index in every way."""
+    """Read an index in every way, without events' data."""
     tables = bare_index(load.events, load.appends)
     with local_at(endpoint) as local:
         put(tables, INDEX.kind, local)
@@ -63,14 +63,14 @@ def without_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compar
 
 
 def with_data(endpoint: Endpoint, load: Load, rounds: int = ROUNDS) -> Compared[Took]:
-    """Read a feed with its events, beside the requests alone."""
+    """Read a feed with its events, and make the same requests with boto3 alone."""
     with feed_at(endpoint, load.events, load.appends) as feed:
         requests = feed.recorded()
         return by_turns({"requests": lambda: feed.bare(requests), "library": feed.library}, rounds)
 
 
 def main() -> None:
-    """Measure, print, fail below a bound."""
+    """Measure, print the figures, and exit with an error if a bound is missed."""
     with dynamodb() as endpoint:
         indexes = {load: without_data(endpoint, load) for load in (LONG, SHORT, TRICKLE, LOADED)}
         hydrated = with_data(endpoint, HYDRATED)
@@ -134,7 +134,7 @@ def _row(load: Load, way: str, took: Took, ratio: float) -> tuple[str, ...]:
 
 
 def _reading(endpoint: Endpoint, local: Local, way: str) -> Callable[[], Took]:
-    """A process that reads the index in a way, and says what that took."""
+    """Return a function that reads the index in another process, and returns the figures of that process."""
     command = [sys.executable, "-m", "bench.catcher", endpoint.url, local.table, way]
 
     def read() -> Took:

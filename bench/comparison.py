@@ -30,12 +30,12 @@ W5: tuple[Loads, ...] = ("program", "read", "cached")
 
 
 def named(laid: Laid, kind: Kind) -> str:
-    """What ours are called."""
+    """Name of our store in the tables."""
     return f"Epochal, {laid}, {kind}"
 
 
 def main() -> None:
-    """Run every workload, then print the tables."""
+    """Run every workload, and print the tables."""
     with dynamodb() as endpoint:
         workloads = (w1, w2, w3, lambda: w4(endpoint), lambda: w5(endpoint))
         found = (workload() for workload in workloads)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def w1() -> Report:
-    """Load and append."""
+    """Print the table of loads and appends."""
     ours = {}
     for laid, kind, loads in W1:
         small, large = (load_and_append(laid, kind, size, loads) for size in (300, 1000))
@@ -69,7 +69,7 @@ def _load_and_append(cost: Cost, large: Cost) -> tuple[str, ...]:
 
 
 def w2() -> Report:
-    """A long stream."""
+    """Print the table of a long stream."""
     ours = {
         named(laid, kind): [
             f"{long_stream(laid, kind, unfold).units.write:.2f}" for unfold in (0, UNFOLD_BYTES)
@@ -84,7 +84,7 @@ def w2() -> Report:
 
 
 def w3() -> Report:
-    """Batches."""
+    """Print the table of batches."""
     ours = {named(laid, kind): [f"{in_batches(laid, kind).units.write:.2f}"] for laid, kind in EVERY}
     return Report(
         title="W3: batches of 10 events; write units an event",
@@ -94,7 +94,7 @@ def w3() -> Report:
 
 
 def w4(endpoint: Endpoint) -> Report:
-    """A replay."""
+    """Print the table of a replay."""
     ours = {}
     for laid, kind in EVERY:
         for way, took in replay(endpoint, laid, kind).items():
@@ -109,7 +109,7 @@ def w4(endpoint: Endpoint) -> Report:
 
 
 def w5(endpoint: Endpoint) -> Report:
-    """Contention."""
+    """Print the table of contending writers."""
     ours = {}
     for laid, kind in EVERY:
         for loads in W5:

@@ -74,7 +74,7 @@ _NOW: Final = 1_357_000_000_000_000_000
 
 @dataclass(slots=True, eq=False)
 class Wait:
-    """Work that goes on at some time, unless something else has made it go on before."""
+    """A task that resumes at a time, unless something resumes it earlier."""
 
     work: greenlet
     is_over: bool = False
@@ -82,14 +82,14 @@ class Wait:
 
 @dataclass(slots=True)
 class Schedule:
-    """Simulated time, in which ordinary code waits."""
+    """Simulated time, in which ordinary blocking code waits."""
 
     now: float = 0.0
     _waits: list[tuple[float, int, Wait]] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Have some work done, from now on, which waits for turns in simulated time."""
+        """Start a function as a task of the schedule."""
 
         def take_turns() -> None:
             TURN.set(lambda: SimulatedTurn(schedule=self))
@@ -98,22 +98,22 @@ class Schedule:
         self.plan(0.0, Wait(greenlet(take_turns)))
 
     def sleep(self, seconds: float) -> None:
-        """Let simulated time pass, in some work."""
+        """Let simulated time pass in the current task."""
         self.stop(Wait(getcurrent()), seconds)
 
     def stop(self, wait: Wait, seconds: float | None) -> None:
-        """Stop the running work, for some time at most."""
+        """Suspend the current task for `seconds` at most."""
         if seconds is not None:
             self.plan(seconds, wait)
         assert wait.work.parent is not None
         wait.work.parent.switch()
 
     def plan(self, seconds: float, wait: Wait) -> None:
-        """Let work that waits go on after some time."""
+        """Resume a waiting task after `seconds`."""
         heappush(self._waits, (self.now + seconds, next(self._numbers), wait))
 
     def run(self) -> None:
-        """Until all is done."""
+        """Run all tasks to their ends."""
         while self._waits:
             moment, _, wait = heappop(self._waits)
             if not wait.is_over:
@@ -123,39 +123,39 @@ class Schedule:
 
 @dataclass(slots=True, eq=False)
 class SimulatedTurn:
-    """What one writer waits for until another sets it, in simulated time."""
+    """A turn in a queue, for which a writer waits in simulated time."""
 
     schedule: Schedule
     _is_set: bool = False
     _wait: Wait | None = None
 
     def wait(self, timeout: float | None = None) -> object:
-        """Let others go on, until the turn is set or the time is over."""
+        """Wait until the turn is set, or the timeout is over."""
         if not self._is_set:
             self._wait = Wait(getcurrent())
             self.schedule.stop(self._wait, timeout)
         return self._is_set
 
     def set(self) -> None:
-        """Have the one who waits go on."""
+        """Resume the writer that waits."""
         self._is_set = True
         if self._wait is not None:
             self.schedule.plan(0.0, self._wait)
 
     def is_set(self) -> bool:
-        """Whether the turn was set."""
+        """Return whether the turn was set."""
         return self._is_set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """What writers took.
+    """Figures of contending writers.
 
     Attributes:
-        kept: events that are there in the end.
+        kept: number of events that are stored in the end.
         wasted: write units of appends that were refused.
-        seconds: of simulated time.
-        longest: that a decision took.
+        seconds: simulated duration in seconds.
+        longest: duration of the longest decision in seconds.
     """
 
     kept: int
@@ -170,7 +170,7 @@ Store = TypeVar("Store", Streams, TaggedEvents, AggregateStore, DcbEvents)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Stores in memory, whose clock is the schedule's and whose luck is the dice's."""
+    """Stores in memory, with the clock of the schedule and seeded randomness."""
 
     driver: Driver
     dice: random.Random
@@ -178,12 +178,12 @@ class Place:
 
     @property
     def streams(self) -> Streams:
-        """Streams of pages."""
+        """Streams in the layout of pages."""
         return self._fated(self._deployment.streams)
 
     @property
     def tagged(self) -> TaggedEvents:
-        """Tagged events on pages."""
+        """Tagged events in the layout of pages."""
         return self._fated(self._deployment.tagged)
 
     @property
@@ -193,7 +193,7 @@ class Place:
 
     @property
     def aggregates(self) -> AggregateStore:
-        """A journal with snapshots."""
+        """Aggregates in a journal with snapshots."""
         return self._fated(self._deployment.aggregates)
 
     @property
@@ -206,12 +206,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What the decisions are on.
+    """What the decisions are made on.
 
     Attributes:
-        read: a bound, in read units of all decisions.
-        writer: makes what makes a decision of a body.
-        kept: how many events are there.
+        read: bound of the read units of all decisions.
+        writer: function that makes the function which makes one decision.
+        kept: function that counts the stored events.
     """
 
     name: str
@@ -295,7 +295,7 @@ def _on_an_aggregate(place: Place) -> Callable[[bytes], object]:
 
 
 def _in_json(data: bytes) -> Event:
-    """Aggregates hold JSON alone."""
+    """Encode a body as JSON, as aggregates store nothing else."""
     return Event(type="Happened", data=b'"%s"' % b64encode(data))
 
 
@@ -373,7 +373,7 @@ def process_over(
 
 
 def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> Contention:
-    """All writers, until each has made its decisions. `request`: seconds that one takes."""
+    """Let all writers make their decisions; `request` is the duration of a request in seconds."""
     dice, schedule, refused = random.Random(seed), Schedule(), Meter()
     tables, meter = memory_tables(), Meter()
     # Each writer has a process of its own: those of one process would take turns.
@@ -404,7 +404,7 @@ def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> 
 
 
 def main() -> None:
-    """Measure, print, fail beyond a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     found = {
         (subject, kind, request, seed): contend(subject, seed, kind, request)
         for subject in SUBJECTS
@@ -435,7 +435,7 @@ def main() -> None:
 
 
 def within(subject: Subject, took: Contention) -> bool:
-    """Whether nothing was lost, and the bounds are kept."""
+    """Return whether no event was lost, and the bounds are kept."""
     return took.kept == WRITERS * EACH and took.wasted <= WASTED and took.read <= subject.read
 
 

@@ -30,10 +30,10 @@ class Workload:
     """Appends of one event each to one stream.
 
     Attributes:
-        size: bytes of a body before compression.
-        jitter: how far sizes stray from it, evenly: 0.3 is ±30 %.
-        long_tail: sizes are distributed exponentially about it instead: many small, few large.
-        unfold: bytes of the unfold that each append replaces; 0 for none.
+        size: number of bytes of a body before compression.
+        jitter: largest deviation of sizes from `size`, evenly distributed: 0.3 is ±30 %.
+        long_tail: whether sizes are exponentially distributed instead: many small, few large.
+        unfold: number of bytes of the unfold that each append replaces; 0 for none.
     """
 
     size: int
@@ -46,11 +46,11 @@ class Workload:
 
     @property
     def shape(self) -> str:
-        """How sizes are distributed, and the kind of bodies."""
+        """Name of the distribution of sizes and of the kind of bodies."""
         return f"{self.kind}, long tail" if self.long_tail else f"{self.kind} ±{self.jitter:.0%}"
 
     def appends(self) -> Iterator[tuple[list[Event], list[Unfold] | None]]:
-        """Arguments of the stream's appends, in order."""
+        """Yield the arguments of the stream's appends, in order."""
         rng = random.Random(f"{self.seed}/{self.shape}/{self.size}/{self.unfold}")
         for _ in range(self.length):
             event = Event(type="Happened", data=body(rng, self._size(rng), self.kind))
@@ -63,7 +63,7 @@ class Workload:
 
 
 def body(rng: random.Random, size: int, kind: Kind = "direct") -> bytes:
-    """A body of exactly `size` bytes (JSON: at least 93)."""
+    """Return a body of exactly `size` bytes (JSON: at least 93)."""
     return rng.randbytes(size) if kind == "direct" else _log_entry(rng, size)
 
 

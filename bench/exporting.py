@@ -67,14 +67,14 @@ class Stored:
     index: str
 
     def reader(self, execute: Execute) -> FeedReader:
-        """A reader with a meter of its own."""
+        """Return a reader with its own meter."""
         driver = Driver(execute=execute, meter=Meter())
         history = StreamHistory(Streams(driver=driver, table=self.streams, layout=Pages()))
         return FeedReader(driver=driver, table=self.index, histories=(history,))
 
 
 def filled(events: int) -> MemoryStore:
-    """So many events in streams that grow side by side."""
+    """Store `events` events in streams that grow concurrently."""
     feed, luck = MemoryStore(), random.Random(7)
     streams = max(1, events // A_STREAM)
     for number in range(events // AN_APPEND):
@@ -93,7 +93,7 @@ def _event(luck: random.Random) -> Event:
 
 @contextmanager
 def stored_at(endpoint: Endpoint, events: int) -> Iterator[tuple[Stored, Local]]:
-    """So many events, and their feed, for the length of a block."""
+    """Store events and their feed on DynamoDB Local, for the duration of a block."""
     feed = filled(events)
     with ExitStack() as stack:
         streams = stack.enter_context(local_at(endpoint, STREAMS))
@@ -105,7 +105,7 @@ def stored_at(endpoint: Endpoint, events: int) -> Iterator[tuple[Stored, Local]]
 
 
 def compared(endpoint: Endpoint, events: int, rounds: int = ROUNDS) -> Compared[Took]:
-    """The export, and its requests alone."""
+    """Measure an export, and its requests alone."""
     with stored_at(endpoint, events) as (stored, local):
         recorder = Recorder(interpreter(local.client))
         _export(stored.reader(recorder.execute))
@@ -117,7 +117,7 @@ def compared(endpoint: Endpoint, events: int, rounds: int = ROUNDS) -> Compared[
 
 
 def main() -> None:
-    """Measure, print, fail below a bound."""
+    """Measure, print the figures, and exit with an error if a bound is missed."""
     with dynamodb() as endpoint:
         found = compared(endpoint, EVENTS)
     ways = ("requests", "export")
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def _apart(stored: Stored) -> Took:
-    """An export in a process of its own."""
+    """Run an export in another process."""
     command = [sys.executable, "-m", "bench.exporting", stored.url, stored.streams, stored.index]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
     return Took(**json.loads(ran.stdout))

@@ -28,7 +28,7 @@ PARTITION = 0
 
 
 def appends(events: int) -> Iterator[Batch]:
-    """The year's first appends: so many that they have `events` events, or a few more."""
+    """Yield the year's first appends, up to the one with which there are `events` events."""
     # 2,400 events a day; the first days of January have the fewest.
     for batch in by_moment(in_order(days(min(YEAR, 2 + events // 2_200)), zones())):
         yield batch
@@ -38,7 +38,7 @@ def appends(events: int) -> Iterator[Batch]:
 
 
 def spans(events: int) -> Iterator[Span]:
-    """The same as an index has them."""
+    """Yield these appends as spans of an index."""
     reached = Counter[str]()
     for batch in appends(events):
         yield Span(batch.stream, reached[batch.stream], tuple(event.type for event in batch.events))
@@ -46,7 +46,7 @@ def spans(events: int) -> Iterator[Span]:
 
 
 def index(tables: MemoryTables, found: Iterable[Span], at_once: int) -> int:
-    """Index spans, `at_once` in an entry; how many events they have."""
+    """Index spans, `at_once` in an entry, and return their number of events."""
     driver = Driver(execute=tables.execute, meter=Meter())
     indexer = Indexer(driver=driver, index_table=INDEX.kind, sources=(tips_source(TIPS.kind),))
     indexer.register()
@@ -58,14 +58,14 @@ def index(tables: MemoryTables, found: Iterable[Span], at_once: int) -> int:
 
 
 def bare_index(events: int, at_once: int) -> MemoryTables:
-    """An index of so many events, without the events themselves."""
+    """Make an index of `events` events, without the events themselves."""
     tables = memory_tables()
     index(tables, spans(events), at_once)
     return tables
 
 
 def full_feed(events: int, at_once: int) -> MemoryTables:
-    """Events in their streams, and their index."""
+    """Store events in their streams, and index them."""
     tables = memory_tables()
     store = memory_tips(tables)
     found: list[Span] = []
@@ -79,5 +79,5 @@ def full_feed(events: int, at_once: int) -> MemoryTables:
 
 
 def put(tables: MemoryTables, kind: str, local: Local) -> None:
-    """Put a table's items into one of DynamoDB Local."""
+    """Copy a table's items into a table of DynamoDB Local."""
     local.fill(tables.items(kind))

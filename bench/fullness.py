@@ -50,7 +50,7 @@ _READ = 0.2
 
 
 def _page(frames: int) -> int:
-    """Bytes of a page with empty frames, in the middle of a stream."""
+    """Return the bytes of a page with empty frames, in the middle of a stream."""
     empty = tuple(Frame(stamp_of(Ticks(_NOW + k), bytes(8)), 1, DIRECT, b"") for k in range(frames))
     page = Page(stream="Bench-1", index=500, version=500 + frames, frames=empty)
     return item_size(write_page(page))
@@ -62,12 +62,12 @@ BARE = _page(1) - FRAME
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Appends to one stream.
+    """A seeded sequence of appends to one stream.
 
     Attributes:
-        size: bytes of what an append adds, about which `shape` says how they stray.
-        unfold: bytes of the unfolds; 0 for none.
-        unfolding: which appends replace them; the others keep them.
+        size: average number of bytes that an append adds; `shape` is their distribution.
+        unfold: number of bytes of the unfolds; 0 for none.
+        unfolding: which appends replace the unfolds; the others keep them.
     """
 
     size: int
@@ -77,7 +77,7 @@ class Stream:
     length: int = APPENDS
 
     def appends(self) -> Iterator[tuple[int, int, bool]]:
-        """Of each: bytes that it adds, bytes of the unfolds after it, and whether it replaces them."""
+        """Yield the bytes that each append adds, those of the unfolds after it, and whether it replaces them."""
         rng, unfolds = random.Random(f"{self}"), 0
         for position in range(self.length):
             every = {"every": 1, "tenth": 10, "first": self.length}[self.unfolding]
@@ -105,25 +105,25 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a course costs: write units alone, and with what is left behind, in write units too."""
+    """Write units of a sequence of choices: alone, and with the cost of the pages that are left behind."""
 
     units: float = 0.0
     all: float = 0.0
 
 
 def extended(carried: int, grown: int, before: int, after: int) -> int:
-    """Units of an append on a page that carries so much, with these bytes of unfolds before and after."""
+    """Return the write units of an append that extends a page, with the bytes of its unfolds before and after."""
     return write_units(BARE + max(carried + before, carried + grown + after))
 
 
 def left_behind(carried: int, unfolds: int, *, kept: bool) -> float:
-    """What leaving a page costs, in write units."""
+    """Return the cost of leaving a page, in write units."""
     moved = _READ * read_units(BARE + carried + unfolds) if kept and unfolds else 0
     return (_ITEM + BARE + unfolds) * _UNITS_PER_BYTE + moved
 
 
 def optimum(stream: Stream) -> float:
-    """The least cost."""
+    """Return the lowest possible cost."""
     states = [(0.0, 0)]
     before = 0
     for position, (grown, after, replaces) in enumerate(stream.appends()):
@@ -150,7 +150,7 @@ def _undominated(states: Sequence[tuple[float, int]]) -> list[tuple[float, int]]
 
 
 def by_rule(stream: Stream, full: Callable[[Token, Token | None], bool] = is_full) -> Cost:
-    """The cost of the course that the rule takes."""
+    """Return the cost of the choices that the rule makes."""
     units = others = 0.0
     carried = appends = before = 0
     open_page, known = False, None
@@ -174,12 +174,12 @@ def _token(position: int, carried: int, unfolds: int, appends: int) -> Token:
 
 
 def excess(stream: Stream) -> float:
-    """The rule's cost as a multiple of the optimum's."""
+    """Return the rule's cost as a multiple of the optimum."""
     return by_rule(stream).all / optimum(stream)
 
 
 def streams(shape: Shape, sizes: Sequence[int] = SIZES) -> list[Stream]:
-    """Every size, without unfolds and with unfolds of every size, replaced as often as not."""
+    """Return streams of every size, without and with unfolds of every size, which half of the appends replace."""
     unfolded: list[tuple[int, Unfolding]] = [(0, "every")]
     unfolded += product(UNFOLDS[1:], ("every", "tenth", "first"))
     return [
@@ -189,7 +189,7 @@ def streams(shape: Shape, sizes: Sequence[int] = SIZES) -> list[Stream]:
 
 
 def main() -> None:
-    """Measure, print the worst of every shape, fail above a bound."""
+    """Measure, print the worst stream of every shape, and exit with an error if a bound is exceeded."""
     rows, over = [], []
     for shape in progress("fullness", BOUNDS, len(BOUNDS)):
         found = {stream: excess(stream) for stream in streams(shape)}

@@ -52,7 +52,7 @@ HEADS: Final = ("tips", "streams")
 
 
 def _fresh_key(luck: random.Random) -> str:
-    """A UUIDv7 of now, whose millisecond began after the append before.
+    """Return a UUIDv7 of now, whose millisecond began after the previous append.
 
     Real appends to one stream are seldom so close together that a key tells the millisecond of the one before, which
     costs a read. How many are here would depend on how fast the machine is.
@@ -76,8 +76,8 @@ CONTEXT: Final[Any] = _Context()
 
 @dataclass(slots=True)
 class Used:
-    """What invocations of one function took. `requests`: to DynamoDB. `messages`: that its queue has had. `leases`:
-    requests for which it keeps what its queue gave it.
+    """Figures of a function's invocations. `requests` are those to DynamoDB, `messages` those that its queue received,
+    `leases` those that extend the visibility of messages.
     """
 
     invocations: int = 0
@@ -95,14 +95,14 @@ class Use:
     """How a stage is used.
 
     Attributes:
-        streams: that take the appends, by turns.
-        keyed: each append has an idempotency key, which takes a record, or
-        timed: one that ends with a UUIDv7.
-        unconditional: appends expect no version.
-        loads: before each append its stream's events are asked for, from the first on.
-        shards: of the table's stream; the records of each go to an indexer of their own.
-        partitions: of the feed.
-        reactions: that handle every event, and do nothing.
+        streams: number of streams that the appends go to in turn.
+        keyed: whether each append has an idempotency key that needs a record.
+        timed: whether each append has an idempotency key that ends with a UUIDv7.
+        unconditional: whether appends expect no version.
+        loads: whether the events of its stream are read before each append, from the first on.
+        shards: number of shards of the table's stream; each has an indexer.
+        partitions: number of partitions of the feed.
+        reactions: number of reactions, which handle every event and do nothing.
     """
 
     streams: int = 15
@@ -117,7 +117,7 @@ class Use:
 
 @dataclass(slots=True, kw_only=True)
 class Functions:
-    """The functions `append` and `indexer`, and one of each reaction, in an environment each.
+    """The functions `append` and `indexer` and one per reaction, each in its own environment.
 
     Args:
         layout: where in the API the streams are: `streams`, which are pages, or `tips`.
@@ -145,7 +145,7 @@ class Functions:
         every: int,
         bulk: int = 1,
     ) -> None:
-        """Append `count` events, `pace` a second, to streams by turns, each on the ETag before.
+        """Append `count` events at `pace` a second to the streams in turn, each on the ETag of the one before.
 
         Args:
             together: events of an append.
@@ -182,7 +182,7 @@ class Functions:
     def _of_bulk(
         self, stream: str, events: Sequence[Any], key: str | None, before: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """An append of a bulk: the first to its stream is on the token, those after it on what it leaves."""
+        """Return an append of a bulk request: the first of a stream expects the token, the others any version."""
         known = self._etags.get(stream, '"no_stream"').strip('"')
         expected = {} if any(each["stream"] == stream for each in before) else {"expected": known}
         return {
@@ -210,7 +210,9 @@ class Functions:
         return answer
 
     def follower(self) -> Callable[[], None]:
-        """Follows the streams of all tables: what is new goes to the indexer, and what that tells to the reactions."""
+        """Return a function that follows the streams of all tables: new records go to the indexer, its notices to the
+        reactions.
+        """
         indexers = [self._load("indexer") for _ in range(self.use.shards)]
         reactions = [self._reaction(number) for number in range(self.use.reactions)]
         seen: dict[str, int] = {}
@@ -256,7 +258,7 @@ class Functions:
         return made
 
     def invoke(self, function: str, run: Callable[[], Any]) -> Any:
-        """Run an invocation, and count what it took."""
+        """Invoke a function, and count its figures."""
         used = self.used.setdefault(function, Used())
         used.invocations += 1
         self._running = function
@@ -264,18 +266,18 @@ class Functions:
             return run()
 
     def end(self) -> None:
-        """Lambda ends the environments."""
+        """Shut the environments down, as Lambda does."""
         for function, counted in self._metrics:
             with _logged(self.used[function]):
                 counted.write_all()
 
     def change_message_visibility_batch(self, **request: Any) -> dict[str, Any]:
-        """As the queue's client."""
+        """Stand in for the client of the queue."""
         self.used[self._running].leases += 1
         return {"Successful": [{"Id": each["Id"]} for each in request["Entries"]]}
 
     def publish_batch(self, **request: Any) -> dict[str, Any]:
-        """As the topic's client."""
+        """Stand in for the client of the topic."""
         self.used[self._running].published += 1
         self._notices += request["PublishBatchRequestEntries"]
         return {}
@@ -315,7 +317,7 @@ class Functions:
 
     @contextmanager
     def _made(self, function: str, importer: ModuleType) -> Iterator[None]:
-        """While a function's module is loaded, which finds its metrics in `importer`."""
+        """Load a function's module, whose metrics and deployment are replaced for the duration of the block."""
         self._running = function
         os.environ[SERVICE_NAME] = f"epochal-prod-{function}"
         with ExitStack() as stack:
@@ -346,13 +348,13 @@ def _logged(used: Used) -> Iterator[None]:
 
 
 def _once(renew: Callable[[], object]) -> Beat:
-    """The lease of an invocation that is over before it is renewed."""
+    """Stand in for a lease: the invocation ends before it is renewed."""
     renew()
     return Beat(wait=lambda: None, stop=lambda: None)
 
 
 def _message(notice: Mapping[str, Any]) -> dict[str, Any]:
-    """What a queue hands on of a notice."""
+    """Return the queue's message for a notice."""
     return {
         "messageId": notice["MessageDeduplicationId"],
         "receiptHandle": notice["MessageDeduplicationId"],
@@ -362,7 +364,7 @@ def _message(notice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request(path: str, document: Mapping[str, Any], etag: str | None, key: str | None) -> dict[str, Any]:
-    """What the gateway asks of the function `append`."""
+    """Return the event that the gateway passes to the function `append`."""
     expected = {"if-none-match": "*"} if etag is None else {"if-match": etag} if etag else {}
     if key is not None:
         expected["idempotency-key"] = key
@@ -392,7 +394,7 @@ def _reading(stream: str) -> dict[str, Any]:
 
 
 def _event(table: str, images: Sequence[Item]) -> dict[str, Any]:
-    """What Lambda hands on of a table's stream."""
+    """Return the event that Lambda passes on from a table's stream."""
     arn = f"arn:aws:dynamodb:eu-central-1:123456789012:table/{table}/stream/2026-01-01T00:00:00.000"
     return {
         "Records": [

@@ -53,11 +53,11 @@ Append = Callable[[], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What an append may take at most.
+    """Largest figures of an append.
 
     Attributes:
         wasted: write units of refused appends.
-        requests: requests.
+        requests: number of requests.
         given_up: share of the appends that are given up.
     """
 
@@ -68,14 +68,15 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject:
-    """What writers append.
+    """A way of appending.
 
     Attributes:
         name: name of the row.
-        writer: makes the function that a writer calls for each append, from its stores and its process's cache.
-        kept: returns the number of events that are there in the end.
-        within: bounds by number of writers, of one process.
-        between: bounds by number of writers, each in a process of its own.
+        writer: function that makes the function which a writer calls for each append, from its stores and its process's
+            cache.
+        kept: function that counts the stored events.
+        within: bounds by number of writers, in one process.
+        between: bounds by number of writers, each in another process.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What writers took, for each append; the rate is of all together."""
+    """Figures per append of all writers; `rate` is that of all writers together."""
 
     kept: int
     wasted: float
@@ -196,7 +197,7 @@ SUBJECTS: Final = (
 
 
 def contend(subject: Subject, writers: int, *, processes: bool, seed: int = SEED) -> Taken:
-    """Let writers append until each has made its appends.
+    """Let writers append until all of them have made their appends.
 
     `processes`: whether each writer is in a process of its own.
     """
@@ -233,18 +234,18 @@ def contend(subject: Subject, writers: int, *, processes: bool, seed: int = SEED
 
 
 def bound_of(subject: Subject, writers: int, *, processes: bool) -> Bound:
-    """Bounds of a row."""
+    """Return the bounds of a row."""
     return (subject.between if processes else subject.within)[writers]
 
 
 def is_within(taken: Taken, bound: Bound) -> bool:
-    """Whether hardly anything was given up, and the bounds are kept."""
+    """Return whether few enough appends were given up, and the bounds are kept."""
     within = taken.wasted <= bound.wasted and taken.requests <= bound.requests
     return within and (1 - bound.given_up) * APPENDS <= taken.kept <= APPENDS
 
 
 def main() -> None:
-    """Measure, print, fail beyond a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     taken = {
         (subject, writers, processes): contend(subject, writers, processes=processes)
         for subject in SUBJECTS

@@ -41,7 +41,7 @@ SECONDS: Final = 60
 
 @dataclass(slots=True)
 class Head:
-    """The head of the tag: its version, until when a transaction locks it, and the units that are left."""
+    """The head of the tag: its version, the time until which it is locked, and the units that are left."""
 
     version: int = 0
     locked: float = 0.0
@@ -49,7 +49,7 @@ class Head:
     refilled: float = 0.0
 
     def takes(self, kind: str, units: float, now: float) -> bool:
-        """Take units of a kind, and return whether the key had them."""
+        """Consume units of a kind, and return whether the key had them."""
         since, self.refilled = now - self.refilled, now
         for name, most in (("read", READ_UNITS), ("write", WRITE_UNITS)):
             self.units[name] = min(most, self.units[name] + since * most)
@@ -61,13 +61,13 @@ class Head:
 
 @dataclass(slots=True)
 class Writer:
-    """A writer that decides again and again.
+    """A writer that makes one decision after another.
 
     Attributes:
-        known: version of the head that it read; None if it has to read it.
-        failures: requests of this attempt that were in conflict or throttled.
-        refusals: refusals of this decision by its condition.
-        begun: when the decision was begun.
+        known: version of the head that the writer has read; None if it has to read it.
+        failures: requests of this attempt that conflicted or were throttled.
+        refusals: number of times that this decision's condition was refused.
+        begun: time at which the decision began.
     """
 
     known: int | None = None
@@ -78,12 +78,12 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modelled:
-    """What a number of writers get done in the model.
+    """Figures of a number of writers in the model.
 
     Attributes:
-        appends: appends a second.
-        attempts: transactions sent for each append.
-        slowest: seconds of a decision that 1 in 100 exceeds.
+        appends: appends per second.
+        attempts: transactions sent per append.
+        slowest: 99th percentile of the duration of a decision, in seconds.
     """
 
     appends: float
@@ -136,7 +136,7 @@ def model(
 
 
 def main() -> bool:
-    """Print the model's figures for all numbers of writers."""
+    """Print the model's figures for each number of writers."""
     print("| writers | appends a second, 10 ms | 20 ms | attempts an append | slowest 1 % of decisions |")
     print("|---:|---:|---:|---:|---:|")
     for writers in WRITERS:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What reading took. Whoever only makes requests sees no events; the peak of memory is a whole process's."""
+    """Figures of a read: events (none if only requests are made), seconds, and the process's peak memory."""
 
     requests: int
     read_units: float
@@ -47,14 +47,14 @@ class Took:
 
 @dataclass(slots=True)
 class Recorder:
-    """Keeps every request that passes; safe under threads."""
+    """An executor that records every request; safe for use by several threads."""
 
     perform: Execute
     ops: list[Op] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
 
     def execute(self, op: Op) -> Reply:
-        """Perform a request."""
+        """Perform a request, and record it."""
         with self.lock:
             self.ops.append(op)
         return self.perform(op)
@@ -69,7 +69,7 @@ class Feed:
     index: str
 
     def reader(self, execute: Execute) -> FeedReader:
-        """A reader with a meter of its own."""
+        """Return a reader with its own meter."""
         driver = Driver(execute=execute, meter=Meter())
         return FeedReader(
             driver=driver,
@@ -78,13 +78,13 @@ class Feed:
         )
 
     def recorded(self) -> list[Op]:
-        """What the library asks for, in its order."""
+        """Return the requests that the library makes, in order."""
         recorder = Recorder(interpreter(self.client))
         read(self.reader(recorder.execute))
         return recorder.ops
 
     def library(self) -> Took:
-        """All events, by the library."""
+        """Read all events with the library."""
         reader = self.reader(interpreter(self.client))
         began, worked = time.perf_counter(), time.process_time()
         events = read(reader)
@@ -98,12 +98,12 @@ class Feed:
         )
 
     def bare(self, ops: Sequence[Op]) -> Took:
-        """The same requests, by boto3."""
+        """Make the same requests with boto3."""
         return made_again(self.client, ops)
 
 
 def made_again(client: DynamoDBClient, ops: Sequence[Op]) -> Took:
-    """Requests, by boto3."""
+    """Repeat requests with boto3."""
     calls = [_call(client, op) for op in ops]
     began, worked = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(PARALLEL) as pool:
@@ -118,7 +118,7 @@ def made_again(client: DynamoDBClient, ops: Sequence[Op]) -> Took:
 
 @contextmanager
 def feed_at(endpoint: Endpoint, events: int, appends: int) -> Iterator[Feed]:
-    """A feed of so many events, so many appends in an entry of its index, for the length of a block."""
+    """Store a feed with a number of events, and of appends per index entry, for the duration of a block."""
     tables = full_feed(events, appends)
     with ExitStack() as stack:
         tips, index = (stack.enter_context(local_at(endpoint)) for _ in range(2))
@@ -128,7 +128,7 @@ def feed_at(endpoint: Endpoint, events: int, appends: int) -> Iterator[Feed]:
 
 
 def read(reader: FeedReader) -> int:
-    """All of the feed with its events; how many."""
+    """Read the whole feed with its events, and return their number."""
     events = 0
     for page in reader.read(PARTITION, data=True):
         assert all(item.event is not None for item in page.items)
@@ -142,7 +142,7 @@ def _units(call: Callable[[], Any]) -> float:
 
 
 def _call(client: Any, op: Op) -> Callable[[], Any]:
-    """A read as boto3 makes it."""
+    """Return a read as a call of boto3."""
     match op:
         case Get(table=table, key=key):
             asked = {

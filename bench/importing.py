@@ -51,7 +51,7 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What an import came to, or its dry run."""
+    """Figures of an import, or of its dry run."""
 
     written: int
     streams: int
@@ -64,7 +64,7 @@ class Imported:
 
 
 def lines(events: int) -> Iterator[str]:
-    """So many events, a line each."""
+    """Yield a number of events, one per line."""
     luck, begun = random.Random(7), min(OPEN, events // 2)
     under_way = [[number, 0] for number in range(begun)]
     for number in range(events):
@@ -80,7 +80,7 @@ def lines(events: int) -> Iterator[str]:
 
 
 def compared(endpoint: Endpoint, events: int) -> tuple[Imported, Imported]:
-    """The dry run, and the import."""
+    """Measure the dry run and the import."""
     with TemporaryDirectory() as folder, local_at(endpoint, STREAMS) as local:
         file = Path(folder) / "orders.ndjson"
         with file.open("w", encoding="utf-8") as out:
@@ -89,7 +89,7 @@ def compared(endpoint: Endpoint, events: int) -> tuple[Imported, Imported]:
 
 
 def missed(events: int, dry: Imported, real: Imported) -> list[str]:
-    """The bounds that were missed."""
+    """Return the bounds that were exceeded."""
     found = []
     if (real.written, real.rejected, real.unlike) != (events, 0, 0):
         found.append(f"of {events:,} events {real.written:,} are there")
@@ -103,7 +103,7 @@ def missed(events: int, dry: Imported, real: Imported) -> list[str]:
 
 
 def report(events: int, dry: Imported, real: Imported) -> Report:
-    """Both, as a table."""
+    """Return both as a table."""
     return Report(
         title=f"Importing {events:,} events of {BYTES} bytes from NDJSON, {real.streams:,} streams, DynamoDB Local",
         columns=["", "write units", "dollars", "events/s", "CPU µs/event", "peak"],
@@ -122,7 +122,7 @@ def report(events: int, dry: Imported, real: Imported) -> Report:
 
 
 def main() -> None:
-    """Measure, print, fail beyond a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     with dynamodb() as endpoint:
         dry, real = compared(endpoint, EVENTS)
     report(EVENTS, dry, real).print()
@@ -131,7 +131,7 @@ def main() -> None:
 
 
 def _apart(file: str, *store: str) -> Imported:
-    """An import in a process of its own."""
+    """Run an import in another process."""
     command = [sys.executable, "-m", "bench.importing", file, *store]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
     return Imported(**json.loads(ran.stdout))

@@ -59,14 +59,14 @@ print(time.process_time() - cpu, time.perf_counter() - wall)
 
 @dataclass(slots=True)
 class Timing:
-    """Seconds of all rounds."""
+    """CPU and wall seconds of all rounds."""
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
 
 def main() -> None:
-    """Measure, print, and fail above the bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     subjects = {BASELINE: (CLIENT, ""), "the same and Powertools": (POWERTOOLS, "")}
     subjects |= {f"the handler of {name}": ("import handler", name) for name in (*FUNCTIONS, "indexer")}
     subjects |= {"a reaction's handler": (REACTION, ""), "streams, opened": (STREAMS, "")}
@@ -98,7 +98,7 @@ def main() -> None:
 def _rounds(
     subjects: Mapping[str, tuple[str, str]], bytecode: Path, timings: Mapping[str, Timing], url: str
 ) -> Iterator[None]:
-    """One measurement after another; the first round warms the disk and writes the bytecode, and is not kept."""
+    """Make the measurements in turn; the first round warms the disk and writes bytecode, and is dropped."""
     for number in range(ROUNDS + 1):
         for name, (code, function) in subjects.items():
             cpu, wall = _measure(code, function, bytecode, url)

@@ -7,7 +7,7 @@ from epochal.plan.values import Item, item_size, write_units
 
 
 def index_units(spec: TableSpec, before: Item | None, left: Item | None) -> int:
-    """Units to keep a table's indexes up with one write, in a transaction or not.
+    """Return the write units of a table's indexes for one write, in a transaction or not.
 
     An entry that appears, changes or goes costs its size; one whose key changes goes and appears.
     """
@@ -26,7 +26,7 @@ def _entry_units(before: Item | None, left: Item | None, keys: tuple[str, ...]) 
 
 
 def _projected(index: IndexSpec, spec: TableSpec, item: Item | None) -> Item | None:
-    """What an index holds of an item; nothing where one of its keys is missing."""
+    """Return the attributes that an index projects of an item; None if one of its keys is missing."""
     keys = index.key_names(spec)
     if item is None or any(name not in item for name in keys):
         return None

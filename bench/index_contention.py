@@ -1,17 +1,18 @@
-"""What the index costs where a table has many shards: units, refusals, delay, and the time that functions are paid.
+"""The cost of the index if a table has many shards: units, refused writes, delay, and the functions' billed time.
 
-Each shard of a table's stream has invocations of its own, here in a process of its own, and all of them write to the
-active epoch of one partition of the feed. The indexer's code runs under a virtual clock: a request takes 6 ms and
-happens in the middle of them, code takes no time, and an invocation begins a batching window after its first record.
-Heads are appended at random times. On the memory interpreter; units are DynamoDB's rules applied to the real items.
+Each shard of a table's stream has its own invocations of the indexer, which are simulated as processes that all write
+to the active epoch of one partition of the feed. The indexer's real code runs with a virtual clock: a request takes
+6 ms and is performed in the middle of them, code takes no time, and an invocation begins one batching window after its
+first record. Heads are appended at random times. Tables are in memory; units are DynamoDB's rules applied to the real
+items.
 
-Or the table sends its changes to a Kinesis stream (`40 > 1`: to one shard). Then that stream's shards have the
-invocations, whatever the table's shards are. Lambda says that it asks a shard for records once a second, and waits for
-no window besides; `at once` is if it asked again after each invocation. `few` are ten streams. What is assumed, since
-nobody has measured it: DynamoDB takes `SENDING` seconds to send a change, half a second at most, and sends one in a
-hundred twice; so they come out of order.
+Alternatively the table sends its changes to a Kinesis stream (`40 > 1`: 40 shards of the table to one of Kinesis). Then
+the shards of that stream have the invocations, however many shards the table has. According to Lambda's documentation
+it polls a shard once a second, without a further window; `at once` polls again right after each invocation. `few` uses
+ten streams. Some figures are assumed because nobody has measured them: DynamoDB takes `SENDING` seconds on average and
+half a second at most to send a change, and sends one in a hundred twice, so changes arrive out of order.
 
-Bounds: write units and the delay of 99 in 100 heads, beside each load.
+Bounds: write units, and the 99th percentile of the delay of heads, beside each load.
 """
 
 from __future__ import annotations
@@ -39,43 +40,45 @@ from epochal.testing.stores import memory_tables
 SOURCE = tips_source("tips")
 
 REQUEST = 0.006
-"""Seconds that a request takes."""
+"""Duration of a request in seconds."""
 
 WINDOW = 1.0
-"""Seconds that a mapping gathers records for: the standard of a stage."""
+"""Length of a mapping's batching window in seconds: the default of a stage."""
 
 SENDING = 0.05
-"""Seconds that a change takes to Kinesis, on average: AWS says that it is milliseconds."""
+"""Average seconds until a change reaches Kinesis; AWS documents milliseconds."""
 
 LONGEST = 0.5
 TWICE = 0.01
 CHANGE = 0.10 + 0.014
-"""Dollars for a million changes of up to 1 KB that DynamoDB sends and Kinesis takes, besides its shards."""
+"""Dollars for a million changes of up to 1 KB that DynamoDB sends and Kinesis receives, without the price of shards."""
 
 BATCH = 1_000
 STREAMS = 4_000
 SETTLED = 5.0
-"""Seconds that are left out at least."""
+"""Least number of seconds at the beginning that are not measured."""
 
 SECONDS = 30.0
-"""Seconds that are measured."""
+"""Number of seconds that are measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Appends to a table.
+    """A rate of appends to a table, and the bounds that indexing them must keep.
 
     Attributes:
-        shards: of the table's stream.
-        rate: heads a second, over all shards.
-        units: write units for 1,000 heads at most.
-        late: seconds from an append to the index that 99 of 100 heads take at most.
-        together: the shards' windows begin at the same moments, as after an outage.
-        kinesis: shards of a Kinesis stream that the table sends its changes to, each of which takes 1,000 a second; 0
-            where the table's own stream is followed.
-        streams: that heads are of. Of few, a head more often comes after the next one of its stream.
-        eager: Lambda asks again at once after each invocation, and not once a second.
-        window: seconds that the mapping gathers records for. Shards begin at moments of their own within a longer one.
+        shards: number of shards of the table's stream.
+        rate: heads appended per second, over all shards.
+        units: largest number of write units for 1,000 heads.
+        late: bound, in seconds, of the 99th percentile of the delay from an append to the index.
+        together: whether the batching windows of all shards begin at the same moments, as after an outage.
+        kinesis: number of shards of the Kinesis stream that the table sends its changes to; 0 if the table's own stream
+            is read. A shard takes 1,000 changes a second.
+        streams: number of streams that the heads belong to. If there are few, a head more often arrives after the next
+            one of its stream.
+        eager: whether Lambda polls again immediately after an invocation, rather than once a second.
+        window: length of the mapping's batching window in seconds. In a window longer than the default, shards begin at
+            random moments.
     """
 
     shards: int
@@ -90,12 +93,12 @@ class Load:
 
     @property
     def settled(self) -> float:
-        """Seconds that are left out: they are of cold processes."""
+        """Seconds at the beginning that are not measured, while processes are cold."""
         return max(SETTLED, 3 * self.window)
 
     @property
     def following(self) -> int:
-        """Shards that are followed."""
+        """Number of shards that the indexer follows."""
         return self.kinesis or self.shards
 
 
@@ -122,7 +125,7 @@ LOADS = (
 
 
 class Clock:
-    """Virtual time. Threads take turns by it: one runs, until it waits for a moment of its own."""
+    """Virtual time. One thread runs at a time, until it waits for a later moment."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -132,13 +135,13 @@ class Clock:
         self._idle.acquire()
 
     def wait(self, seconds: float) -> None:
-        """Let the others go on until so much later."""
+        """Let other threads run until `seconds` later."""
         mine = self._enter(seconds)
         self._idle.release()
         mine.acquire()
 
     def run(self, bodies: list[Callable[[], None]]) -> None:
-        """Run bodies side by side to their ends."""
+        """Run functions concurrently until all have returned."""
         errors: list[BaseException] = []
 
         def enter(body: Callable[[], None], begins: threading.Lock) -> None:
@@ -167,15 +170,15 @@ class Clock:
 
 @dataclass(slots=True)
 class Measured:
-    """What a load took, once the processes were warm.
+    """Figures of a load, measured once the processes are warm.
 
     Attributes:
-        invocations: of the function.
-        paid: seconds that these took.
-        entries: written.
-        refused: writes that were.
-        lateness: seconds from append to index, of each head.
-        healed: events that were read from the store, since they came after later ones.
+        invocations: number of invocations of the indexer.
+        paid: billed seconds of these invocations.
+        entries: number of index entries that were written.
+        refused: number of writes that were refused.
+        lateness: delay in seconds from append to index, for each head.
+        healed: number of events that were read from the store because they arrived after later ones.
     """
 
     load: Load
@@ -190,17 +193,17 @@ class Measured:
 
     @property
     def thousands(self) -> float:
-        """Thousands of heads."""
+        """Number of heads, in thousands."""
         return len(self.lateness) / 1_000
 
     @property
     def write_units(self) -> float:
-        """For 1,000 heads."""
+        """Write units per 1,000 heads."""
         return self.units.write / self.thousands
 
     @property
     def dollars(self) -> float:
-        """For a million heads of up to 1 KB: the index and the function."""
+        """Dollars for indexing a million heads of up to 1 KB: tables, function and, if used, Kinesis."""
         each = (
             (PRICES["write unit"], self.units.write),
             (PRICES["read unit"], self.units.read),
@@ -211,11 +214,11 @@ class Measured:
         return spent + (CHANGE * (1 + TWICE) if self.load.kinesis else 0.0)
 
     def late(self, share: float) -> float:
-        """Seconds that this share of heads took at most."""
+        """Return the delay in seconds that this share of the heads did not exceed."""
         return sorted(self.lateness)[int(share * (len(self.lateness) - 1))]
 
     def take(self, op: Op, reply: Reply) -> None:
-        """Take a request into account."""
+        """Count a request."""
         self.requests += 1
         self.units += reply.units
         if isinstance(op, Put | Update):
@@ -225,7 +228,7 @@ class Measured:
             self.entries += epoch and not isinstance(reply, Refusal)
 
     def fail(self) -> None:
-        """End the program where a bound is missed."""
+        """Exit with an error if a bound is exceeded."""
         if self.write_units > self.load.units:
             raise SystemExit(f"{self.load}: {self.write_units:.0f} write units")
         if self.late(0.99) > self.load.late:
@@ -234,7 +237,7 @@ class Measured:
 
 @dataclass(slots=True)
 class World:
-    """A table's shards and their invocations."""
+    """The shards of a table, and the invocations of the indexer that read them."""
 
     load: Load
     seconds: float = SECONDS
@@ -247,7 +250,7 @@ class World:
         self.measured = Measured(load=self.load)
 
     def play(self) -> Measured:
-        """All that happens; and the feed has every head, in order."""
+        """Simulate all shards, and check that the feed then contains every head in order."""
         follow = self._kinesis_shard if self.load.kinesis else self._shard
         self.clock.run([lambda shard=shard: follow(shard) for shard in range(self.load.following)])  # type: ignore[misc]
         reached = Counter[str]()
@@ -277,7 +280,7 @@ class World:
             ready = []
 
     def _kinesis_shard(self, number: int) -> None:
-        """Asked once a second, as Lambda says; what comes twice is late once."""
+        """Poll a Kinesis shard once a second, as Lambda does; a change that is sent twice counts once."""
         indexer = self._indexer(number)
         indexer.register()
         arrived, asked = self._arrivals(number), random.Random(f"asked {number}").random()
@@ -307,7 +310,7 @@ class World:
         began = self.clock.now
         report = indexer.index([record for _, record in ready])
         assert (report.failed, report.set_aside) == ((), 0)
-        # A batch is in the index when reactions are notified; the rest that may follow is paid.
+        # A batch is in the index once reactions are notified; what the function does afterwards is billed, too.
         indexed = self.written.pop(number, self.clock.now)
         if self._counts():
             self.measured.invocations += 1
@@ -316,14 +319,16 @@ class World:
             self.measured.healed += sum(each.healed for each in report.by_partition.values())
 
     def _arrivals(self, number: int) -> Iterator[tuple[float, tuple[float, Record]]]:
-        """What comes to a Kinesis shard and when, in the order of its coming."""
+        """Yield the changes that arrive at a Kinesis shard with their arrival times, in order of arrival."""
         rng, waiting = random.Random(f"sending {number}"), list[tuple[float, int, tuple[float, Record]]]()
         serial = itertools.count()
         for head in self._appends(number):
             while waiting and waiting[0][0] <= head[0]:
                 arrives, _, change = heapq.heappop(waiting)
                 yield arrives, change
-            self.tables.execute(Put(table="tips", item=head[1].image))  # what was late is read from there
+            self.tables.execute(
+                Put(table="tips", item=head[1].image)
+            )  # the indexer reads late events from there
             for _ in range(1 + (rng.random() < TWICE)):
                 arrives = head[0] + min(LONGEST, rng.expovariate(1 / SENDING))
                 heapq.heappush(waiting, (arrives, next(serial), head))
@@ -364,7 +369,7 @@ class World:
         )
 
     def _appends(self, number: int) -> Iterator[tuple[float, Record]]:
-        """When a shard's heads are appended, and their records."""
+        """Yield the times at which heads of a shard are appended, and their stream records."""
         shards = self.load.following
         rng, at, versions = random.Random(f"appends {number}"), 0.0, Counter[str]()
         for serial in itertools.count():
@@ -393,7 +398,7 @@ def _head(stream: str, version: int) -> Item:
 
 
 def main() -> None:
-    """Measure, print, fail above a bound."""
+    """Simulate every load, print the figures, and exit with an error if a bound is exceeded."""
     results = [World(load=load).play() for load in LOADS]
     Report(
         title=f"Shards that write to one partition of the feed: for 1,000 heads, over {SECONDS:.0f} s",

@@ -91,7 +91,7 @@ HEADS = {"tips": _tip, "journal": _snapshot, "dcb": _tag}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Records to index: `RECORDS` appends of one event to `streams` streams at random, `batch` at a time."""
+    """Records to index: `RECORDS` appends of one event to `streams` random streams, in batches of `batch`."""
 
     name: str
     streams: int
@@ -99,7 +99,7 @@ class Load:
     source: str = "tips"
 
     def batches(self) -> Iterator[list[Record]]:
-        """The records, batch by batch; a stream's events are numbered from 0."""
+        """Yield the records in batches; the events of a stream are numbered from 0."""
         rng, versions = random.Random(self.name), Counter[int]()
         batch: list[Record] = []
         for number in range(RECORDS):
@@ -124,11 +124,11 @@ LOADS = (
 
 @dataclass(slots=True, kw_only=True)
 class Measured:
-    """What indexing a load took.
+    """Figures of indexing a load.
 
     Attributes:
-        entries: writes of an epoch's Tip, refused ones included.
-        others: requests by what they were for.
+        entries: writes to an epoch's Tip, including refused ones.
+        others: number of other requests, by purpose.
     """
 
     load: Load
@@ -141,11 +141,11 @@ class Measured:
 
     @property
     def rate(self) -> float:
-        """Records a second."""
+        """Records per second."""
         return RECORDS / self.seconds
 
     def count(self, op: Op) -> None:
-        """Take a request into account."""
+        """Count a request."""
         match op:
             case Query(partition=(_, name)) if str(name["S"]).startswith("$Marks-"):
                 self.others["marks read"] += 1
@@ -162,7 +162,7 @@ class Measured:
 
 
 def measure(load: Load) -> Measured:
-    """Index a load, and check that the feed holds all of it."""
+    """Index a load, and check that the feed contains all of it."""
     tables, meter, measured = memory_tables(), Meter(), Measured(load=load)
 
     def execute(op: Op) -> Reply:
@@ -183,7 +183,7 @@ def measure(load: Load) -> Measured:
 
 
 def main() -> None:
-    """Measure, print, fail below a bound."""
+    """Measure, print the figures, and exit with an error if a bound is missed."""
     results = [measure(load) for load in LOADS]
     Report(
         title=f"Indexing {RECORDS:,} records of one event in one partition, in memory",
@@ -223,7 +223,7 @@ def _row(result: Measured) -> tuple[str, ...]:
 
 
 def _check(tables: MemoryTables, partition: int) -> int:
-    """The feed of a partition is complete and in order; the epoch it has reached."""
+    """Check that the feed of a partition is complete and in order, and return the epoch that it has reached."""
     reader = FeedReader(driver=Driver(execute=tables.execute, meter=Meter()), table="index")
     reached, total = Counter[str](), 0
     at = 0

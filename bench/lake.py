@@ -38,7 +38,7 @@ PUT: Final = 5.0 / MILLION
 
 @cache
 def charged(together: int) -> float:
-    """Bytes of an event that Firehose charges, where so many are indexed at a time."""
+    """Return the bytes of an event that Firehose charges, for a number of events per batch."""
     taken: list[int] = []
 
     def send(messages: Sequence[Message]) -> None:
@@ -57,20 +57,20 @@ def charged(together: int) -> float:
 
 
 def bill(pace: Pace) -> dict[str, float]:
-    """Dollars for a million events, by component."""
+    """Return the dollars for a million events, by component."""
     gigabytes = charged(max(1, round(pace.a_second))) * MILLION / GIGABYTE
     files = min(MILLION / pace.a_second / SECONDS, MILLION)
     return {name: price * gigabytes for name, price in PRICES.items()} | {"S3: files": files * PUT}
 
 
 def rows() -> list[tuple[str, ...]]:
-    """The table: components at both paces."""
+    """Return the rows of the table, with components at both paces."""
     bills = [bill(pace) for pace in (STEADY, TRICKLE)]
     each = [(name, *(f"{found[name]:.2f}" for found in bills)) for name in bills[0]]
     return [*each, ("**together**", *(f"**{sum(found.values()):.2f}**" for found in bills))]
 
 
 def main() -> None:
-    """Print it."""
+    """Print the table."""
     title = f"Dollars for a million events in a lake, beside its reaction: {REGION}"
     Report(title=title, columns=["", STEADY.name, TRICKLE.name], rows=rows()).print()

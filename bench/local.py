@@ -40,7 +40,7 @@ SPECS: Final[Mapping[Laid, TableSpec]] = {"pages": STREAMS, "tips": TIPS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """One table and the store on it."""
+    """A table, and the store on it."""
 
     client: DynamoDBClient
     table: str
@@ -48,17 +48,17 @@ class Local:
 
     @property
     def streams(self) -> Streams:
-        """A store with a meter of its own."""
+        """A store with its own meter."""
         driver = Driver(execute=interpreter(self.client), meter=Meter())
         return Streams(driver=driver, table=self.table, layout=self.layout)
 
     def items(self) -> Iterator[Item]:
-        """Every item."""
+        """Yield every item."""
         for page in self.client.get_paginator("scan").paginate(TableName=self.table):
             yield from page["Items"]
 
     def fill(self, items: Iterable[Item]) -> None:
-        """Put items as they are."""
+        """Put items unchanged."""
         rest = iter(items)
         while some := list(islice(rest, 25)):
             puts: Any = [{"PutRequest": {"Item": item}} for item in some]
@@ -68,7 +68,7 @@ class Local:
 
 @contextmanager
 def local_at(endpoint: Endpoint, spec: TableSpec = TIPS) -> Iterator[Local]:
-    """A new, empty table, for the length of a block.
+    """Create an empty table for the duration of a block.
 
     It has no stream: nobody would read it, and DynamoDB Local would keep it in memory.
     """
@@ -84,7 +84,7 @@ def local_at(endpoint: Endpoint, spec: TableSpec = TIPS) -> Iterator[Local]:
 
 @contextmanager
 def dynamodb() -> Iterator[Endpoint]:
-    """DynamoDB Local for the length of a block; fetched first if it is not here yet."""
+    """Run DynamoDB Local for the duration of a block, after downloading it if necessary."""
     server = dynamodb_local.start(here(), tell=lambda line: print(line, file=sys.stderr))
     try:
         yield Endpoint(url=server.url)

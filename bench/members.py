@@ -57,7 +57,7 @@ AT_MOST: Final = 240.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """What an event takes."""
+    """Figures of one event."""
 
     requests: float
     read_units: float
@@ -70,7 +70,7 @@ def _append(streams: Streams) -> None:
 
 
 def exact(members: int) -> Exact:
-    """Handle all events in memory, members in turn, and count."""
+    """Handle all events in memory, by the members in turn, and count the units."""
     feed = MemoryStore()
     for _ in range(EACH // AT_ONCE):
         _append(feed.streams)
@@ -102,7 +102,7 @@ def exact(members: int) -> Exact:
 
 
 def deployed() -> dict[int, float]:
-    """Seconds that each number of members takes for all events."""
+    """Return the seconds that each number of members takes for all events, on a deployment."""
     places = Places(Path(__file__).resolve().parent.parent)
     server = ministack.start(places)
     try:
@@ -112,7 +112,7 @@ def deployed() -> dict[int, float]:
 
 
 def _stages(places: Places) -> dict[str, Any]:
-    """Those of the checkout, and in `dev` the reactions."""
+    """Return the checkout's stages, with the reactions in `dev`."""
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     reactions = {
         f"members-{count}": {"entry": "bench/waiting", "handler": f"waiting:{name}", "batch_size": 1}
@@ -169,7 +169,7 @@ def _stop_polling(found: deploy.LocalDeployment, prefix: str) -> None:
 
 @contextmanager
 def _polled(found: deploy.LocalDeployment, prefix: str, number: int) -> Iterator[None]:
-    """Within this, a function is invoked with the messages of its queue, one of a group at a time."""
+    """Invoke a function with the messages of its queue, one of each group at a time, for the duration of a block."""
     name, stop = f"{prefix}-reaction-members-{number}", threading.Event()
 
     def poll() -> None:
@@ -200,7 +200,7 @@ def _polled(found: deploy.LocalDeployment, prefix: str, number: int) -> Iterator
 
 
 def _record(message: Any) -> dict[str, Any]:
-    """A message as Lambda hands it on."""
+    """Return a message as Lambda passes it to the function."""
     told = {
         name: {"stringValue": each["StringValue"], "dataType": each["DataType"]}
         for name, each in message.get("MessageAttributes", {}).items()
@@ -214,7 +214,7 @@ def _record(message: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the figures."""
     counted = {number: exact(number) for number in MEMBERS}
     load = os.getloadavg()[0]
     seconds = deployed()

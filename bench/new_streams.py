@@ -48,13 +48,13 @@ SOURCE = tips_source("tips")
 
 @dataclass(slots=True)
 class Watched:
-    """An index, and what indexing it took.
+    """An index, with figures of its indexing.
 
     Attributes:
-        requests: of each batch.
-        held: streams after each batch.
-        closed: of each epoch that closed, its bytes, entries and streams.
-        units: for marks, read and written.
+        requests: number of requests of each batch.
+        held: number of streams after each batch.
+        closed: bytes, entries and streams of each closed epoch.
+        units: units of reads and writes of marks.
     """
 
     limits: EpochLimits = STANDARD
@@ -67,7 +67,7 @@ class Watched:
     _last: int = -1
 
     def execute(self, op: Op) -> Reply:
-        """Perform a request."""
+        """Perform a request, and count it."""
         self._asked += 1
         reply = self.tables.execute(op)
         if is_of_marks(op):
@@ -75,7 +75,7 @@ class Watched:
         return reply
 
     def after_batch(self, partition: Partition) -> None:
-        """Take down what a batch came to."""
+        """Record the figures of a batch."""
         active, previous = partition.state.active, partition.state.previous
         self.requests.append(self._asked)
         self._asked = 0
@@ -85,7 +85,7 @@ class Watched:
             self.closed.append((previous.size, previous.version, len(previous.next)))
 
     def check(self, events: int) -> None:
-        """Fail where a bound is passed."""
+        """Exit with an error if a bound is exceeded."""
         limits, batch_bytes = self.limits, 300 * 1024
         for size, entries, met in self.closed:
             if (
@@ -105,7 +105,7 @@ class Watched:
 
 
 def is_of_marks(op: Op) -> bool:
-    """Whether a request reads or writes marks."""
+    """Return whether a request reads or writes marks."""
     match op:
         case Query(partition=(_, name)):
             return str(name["S"]).startswith("$Marks-")
@@ -116,14 +116,14 @@ def is_of_marks(op: Op) -> bool:
 
 
 def index(streams: int, limits: EpochLimits = STANDARD) -> Watched:
-    """Index so many streams of one event, batch by batch."""
+    """Index streams of one event in batches."""
     watched = Watched(limits=limits)
     _index(_indexer(watched), watched, ((stream, 1) for stream in range(streams)))
     return watched
 
 
 def index_again(streams: int, limits: EpochLimits = STANDARD) -> Watched:
-    """Index so many streams, and then, which alone is measured, as many further events of them at random."""
+    """Index streams, then measure as many further events of random ones."""
     first = index(streams, limits)
     watched = Watched(limits=limits, tables=first.tables)
     rng, versions = random.Random(streams), Counter[int]()
@@ -173,7 +173,7 @@ def rebuild(streams: int, limits: EpochLimits = STANDARD) -> Watched:
 
 
 def once_in(calls: int, tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Pass on what follows a batch: a rebuild tells of each stream."""
+    """Return a function that passes on every `calls`-th message about indexing: a rebuild reports each stream."""
     count = 0
 
     def told(words: str) -> None:
@@ -187,7 +187,7 @@ def once_in(calls: int, tell: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def head(stream: int, version: int = 1) -> Item:
-    """The Tip of a stream whose latest append is one event."""
+    """Return the Tip of a stream whose latest append is one event."""
     return {
         **calf_key(f"Order-{stream * 2_654_435_761 % 2**32:08x}", 2_147_483_647),
         "n": {"N": str(version)},
@@ -203,7 +203,7 @@ def _driver(watched: Watched) -> Driver:
 
 
 def main(streams: int = STREAMS) -> None:
-    """Measure, print, fail below a bound."""
+    """Measure, print the figures, and exit with an error if a bound is missed."""
     measured = [
         ("indexer", index(streams)),
         ("rebuild from an export", rebuild(streams)),

@@ -28,15 +28,15 @@ from epochal.plan.values import Item, attribute_size, write_units
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Bytes of every Tip and calf that a stream can have, by positions of appends.
+    """Bytes of every possible Tip and calf of a stream, by positions of appends.
 
     Attributes:
-        heads: of a Tip whose latest append is k, all attributes but `b` and the events.
-        marks: of `b` where the oldest carried append is k.
-        keys: of the key of a calf whose first append is k.
-        ends: of `n` of a calf whose last append is k.
-        events: of the events of the appends before k, their lists not counted.
-        lists: of the lists around events.
+        heads: bytes of all attributes but `b` and the events, of a Tip whose latest append is k.
+        marks: bytes of `b` where the oldest carried append is k.
+        keys: bytes of the key of a calf whose first append is k.
+        ends: bytes of `n` of a calf whose last append is k.
+        events: bytes of the events of the appends before k, without their lists.
+        lists: bytes of the lists that contain events.
     """
 
     heads: Sequence[int]
@@ -47,11 +47,11 @@ class Prices:
     lists: int
 
     def tip(self, base: int, last: int) -> int:
-        """Bytes of the Tip that carries appends `base` to `last`."""
+        """Return the bytes of the Tip that carries the appends from `base` to `last`."""
         return self.heads[last] + self.marks[base] + self._carried(base, last)
 
     def calf(self, base: int, last: int) -> int:
-        """Bytes of the calf of appends `base` to `last`."""
+        """Return the bytes of the calf of the appends from `base` to `last`."""
         return self.keys[base] + self.ends[last] + self._carried(base, last)
 
     def _carried(self, base: int, last: int) -> int:
@@ -60,7 +60,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimum:
-    """The least write units, and the appends (by position) that calve before they are written."""
+    """The lowest cost in write units, and the positions of the appends before which the Tip is calved."""
 
     units: int
     calves: tuple[int, ...]
@@ -75,7 +75,7 @@ class _State:
 
 
 def optimum(batches: Sequence[WireBatch], *, transactional: bool = False) -> Optimum:
-    """The cheapest course for these appends to one new stream."""
+    """Compute the cheapest choices for these appends to one new stream."""
     prices = prices_of(batches)
     states = [_State(base=0, units=write_units(prices.tip(0, 0)))]
     for append in range(1, len(batches)):
@@ -89,7 +89,7 @@ def optimum(batches: Sequence[WireBatch], *, transactional: bool = False) -> Opt
 
 
 def _go_on(prices: Prices, states: Sequence[_State], append: int) -> list[_State]:
-    """Each state after an append that does not calve, the lightest first; none whose Tip would overflow."""
+    """Return the states after an append that does not calve, the lightest first, if the Tip is not too large."""
     found = []
     for state in states:
         left = prices.tip(state.base, append)
@@ -100,14 +100,14 @@ def _go_on(prices: Prices, states: Sequence[_State], append: int) -> list[_State
 
 
 def _calve(prices: Prices, state: _State, append: int, *, factor: int) -> _State:
-    """The state after an append that calves first: the calf, and the Tip's update by the larger of before and after."""
+    """Return the state after an append that calves first, whose update costs by the larger size of the Tip."""
     before, left = prices.tip(state.base, append - 1), prices.tip(append, append)
     cost = write_units(prices.calf(state.base, append - 1)) + write_units(max(before, left))
     return _State(base=append, units=state.units + factor * cost, history=state)
 
 
 def _undominated(states: Sequence[_State]) -> list[_State]:
-    """Of states from the lightest on, those cheaper than every lighter one.
+    """Return the states that are cheaper than every lighter one, from states sorted by weight.
 
     A later base is lighter in every respect: an event takes over 40 bytes, the digits of `b` and of the calf's key
     that come with a later base at most a dozen.
@@ -128,7 +128,7 @@ def _course(state: _State) -> tuple[int, ...]:
 
 
 def prices_of(batches: Sequence[WireBatch]) -> Prices:
-    """Price a stream by the writes that the layout plans for it, calving at every append."""
+    """Compute the sizes of a stream from the writes that the layout plans when it calves at every append."""
     put, _ = create_tip("tips", batches[0])
     tips, calves = [put.item], []
     for batch in batches[1:]:
@@ -156,7 +156,7 @@ def _applied(update: Update, item: Item) -> Item:
 
 
 def _lists(span: StoredSpan) -> int:
-    """Bytes of a span that do not grow with its events."""
+    """Return the bytes of a span that do not depend on the number of its events."""
     doubled = StoredSpan(base=span.base, events=span.events * 2, types=span.types * 2)
     return 2 * span_size(span) - span_size(doubled)
 

@@ -63,7 +63,7 @@ _NOW: Final = 1_357_000_000_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """A read of the whole stream."""
+    """Figures of a read of the whole stream."""
 
     seconds: float
     requests: int
@@ -72,18 +72,18 @@ class Took:
 
 
 def bodies(events: int, size: int = SIZE) -> list[bytes]:
-    """The events' bodies."""
+    """Return the bodies of the events."""
     dice = random.Random(1)
     return [body(dice, size, "json") for _ in range(events)]
 
 
 def filled(events: int) -> MemoryTables:
-    """A table with the stream."""
+    """Return a table that contains the stream."""
     return _with(MemoryTables({"streams": STREAMS}), bodies(events))
 
 
 def small(events: int) -> MemoryTables:
-    """A table with a stream of small events."""
+    """Return a table that contains a stream of small events."""
     return _with(MemoryTables({"streams": STREAMS}), bodies(events, SMALL))
 
 
@@ -96,13 +96,13 @@ def _with(tables: MemoryTables, stored: list[bytes]) -> MemoryTables:
 
 
 def store(driver: Driver, table: str) -> Streams:
-    """A store on pages."""
+    """Return a store on pages."""
     fresh = random.Random(1).randbytes
     return Streams(driver=driver, table=table, layout=Pages(), now=lambda: _NOW, fresh=fresh)
 
 
 def strong(streams: Streams, events: int) -> Took:
-    """Every event, in order, in a plain read."""
+    """Read every event in order, consistently."""
     metered, meter = streams.metered()
     began, worked = time.perf_counter(), time.process_time()
     read = sum(1 for event in metered.read(STREAM) if event.data)
@@ -112,7 +112,7 @@ def strong(streams: Streams, events: int) -> Took:
 
 
 def lagging(streams: Streams, events: int) -> Took:
-    """All events folded for a decision whose load may lag."""
+    """Fold all events for a decision that allows a lagging read."""
     decider: Decider[object, int, int] = Decider(
         initial=int, evolve=lambda state, _: state + 1, decide=lambda _, state: [state]
     )
@@ -126,13 +126,13 @@ def lagging(streams: Streams, events: int) -> Took:
 
 
 def in_memory(events: int) -> dict[str, Took]:
-    """What both ways of reading take by DynamoDB's rules."""
+    """Return the units of both ways of reading, by DynamoDB's rules."""
     streams = store(Driver(execute=filled(events).execute, meter=Meter()), "streams")
     return {"strong": strong(streams, events), "lagging": lagging(streams, events)}
 
 
 def bare(local: Local, events: int) -> Took:
-    """Every item by boto3 alone."""
+    """Read every item with boto3's client."""
     pages = local.client.get_paginator("query").paginate(
         TableName=local.table,
         KeyConditionExpression="p = :p",
@@ -151,7 +151,7 @@ def bare(local: Local, events: int) -> Took:
 
 
 def by_table(table: Any, events: int) -> Took:
-    """Every item by a `Table` of boto3's."""
+    """Read every item with boto3's `Table`."""
     asked: dict[str, Any] = {"KeyConditionExpression": Key("p").eq(STREAM), "ConsistentRead": True}
     began, worked, read, requests, more = time.perf_counter(), time.process_time(), 0, 0, True
     while more:
@@ -166,7 +166,7 @@ def by_table(table: Any, events: int) -> Took:
 
 
 def plain_items(stored: list[bytes]) -> Iterator[Item]:
-    """An item for each event, as one would write it by hand."""
+    """Yield one item per event, as a program without the library would write them."""
     for index, data in enumerate(stored):
         yield {
             "p": text(STREAM),
@@ -178,7 +178,7 @@ def plain_items(stored: list[bytes]) -> Iterator[Item]:
 
 
 def beside_boto3(endpoint: Endpoint, events: int, rounds: int = 9) -> Compared[Took]:
-    """Both ways of reading, by turns, on DynamoDB Local."""
+    """Compare both ways of reading with boto3 on DynamoDB Local."""
     with local_at(endpoint, STREAMS) as pages, local_at(endpoint, STREAMS) as items:
         pages.fill(filled(events).items("streams"))
         items.fill(plain_items(bodies(events)))
@@ -192,7 +192,7 @@ def beside_boto3(endpoint: Endpoint, events: int, rounds: int = 9) -> Compared[T
 
 
 def cpu_beside_boto3(endpoint: Endpoint, events: int, rounds: int = 15) -> Compared[Took]:
-    """Small events, by turns, on DynamoDB Local: the library, boto3's client and its `Table`."""
+    """Compare the CPU of the library, boto3's client and its `Table` on small events, on DynamoDB Local."""
     with local_at(endpoint, STREAMS) as pages, local_at(endpoint, STREAMS) as items:
         pages.fill(small(events).items("streams"))
         items.fill(plain_items(bodies(events, SMALL)))
@@ -214,7 +214,7 @@ def cpu_beside_boto3(endpoint: Endpoint, events: int, rounds: int = 15) -> Compa
 
 
 def least_cpu(compared: Compared[Took], way: str) -> float:
-    """What the round took that others on the machine disturbed least."""
+    """Return the CPU of the round that other processes disturbed least."""
     return min(each[way].cpu for each in compared.rounds)
 
 
@@ -224,7 +224,7 @@ def _check(read: int, events: int) -> None:
 
 
 def main() -> None:
-    """Measure, print, fail beyond a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     units = in_memory(EVENTS)
     with dynamodb() as endpoint:
         compared = beside_boto3(endpoint, EVENTS)
@@ -257,7 +257,7 @@ def main() -> None:
 
 
 def within(units: Mapping[str, Took], events: int) -> bool:
-    """Whether reads keep their bounds."""
+    """Return whether the reads keep their bounds."""
     return units["strong"].read <= STRONG * events and units["lagging"].read <= LAGGING * events
 
 

@@ -49,7 +49,7 @@ _ITEM: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What an event takes."""
+    """Figures of one event."""
 
     units: float
     stored: float
@@ -58,11 +58,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A workload, and what an event of it may take at most.
+    """A workload, and the bounds of one event's figures.
 
     Attributes:
-        append: makes the appends; how many events they were.
-        stored: bound of billed bytes; None for none.
+        append: function that makes the appends, and returns their number of events.
+        stored: bound of the billed bytes; None for no bound.
     """
 
     name: str
@@ -74,17 +74,17 @@ class Case:
 
 
 def alone(streams: Streams, size: int, kind: Kind) -> int:
-    """Events one at a time."""
+    """Append events one at a time."""
     return _long(streams, Workload(size=size, kind=kind))
 
 
 def with_snapshot(streams: Streams, size: int, kind: Kind) -> int:
-    """Events one at a time, each with a snapshot."""
+    """Append events one at a time, each with a snapshot."""
     return _long(streams, Workload(size=size, kind=kind, unfold=UNFOLD_BYTES))
 
 
 def kept_snapshot(streams: Streams, size: int, kind: Kind) -> int:
-    """Events of 300 bytes one at a time, and now and then a snapshot of `size`, which the others keep."""
+    """Append events of 300 bytes one at a time, with an occasional snapshot of `size` that the others keep."""
     rng = random.Random(1)
     token: ExpectedVersion = NO_STREAM
     for number in range(1000):
@@ -94,7 +94,7 @@ def kept_snapshot(streams: Streams, size: int, kind: Kind) -> int:
 
 
 def with_ids(streams: Streams, size: int, kind: Kind, *, anywhere: bool = False) -> int:
-    """Events one at a time, each with an id; `anywhere` these are looked for."""
+    """Append events one at a time, each with an id, which `anywhere` searches for in the whole stream."""
     rng = random.Random(1)
     token: ExpectedVersion = ANY if anywhere else NO_STREAM
     for _ in range(1000):
@@ -105,7 +105,7 @@ def with_ids(streams: Streams, size: int, kind: Kind, *, anywhere: bool = False)
 
 
 def ten_at_once(streams: Streams, size: int, kind: Kind) -> int:
-    """Events ten at a time."""
+    """Append ten events at a time."""
     rng = random.Random(1)
     for _ in range(100):
         streams.append(STREAM, [_event(rng, size, kind) for _ in range(10)])
@@ -113,7 +113,7 @@ def ten_at_once(streams: Streams, size: int, kind: Kind) -> int:
 
 
 def many_streams(streams: Streams, size: int, kind: Kind) -> int:
-    """Ten events each of many streams."""
+    """Append ten events to each of many streams."""
     rng = random.Random(1)
     for _ in range(10):
         for number in range(200):
@@ -143,7 +143,7 @@ CASES: Final = (
 
 
 def cost(case: Case) -> Cost:
-    """What an event of a case takes, in memory."""
+    """Measure an event of a case in memory."""
     tables = MemoryTables({"streams": STREAMS})
     streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
     events = case.append(streams, case.size, case.kind)
@@ -153,7 +153,7 @@ def cost(case: Case) -> Cost:
 
 
 def store(driver: Driver, table: str) -> Streams:
-    """A store on pages, whose clock stands still and whose ids are always the same."""
+    """Return a store on pages with a fixed clock and fixed ids."""
     fresh = random.Random(1).randbytes
     return Streams(driver=driver, table=table, layout=Pages(), now=lambda: _NOW, fresh=fresh)
 
@@ -172,13 +172,13 @@ def _event(rng: random.Random, size: int, kind: Kind) -> Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds of CPU."""
+    """CPU seconds."""
 
     seconds: float
 
 
 def encoding(events: int, size: int = 300) -> Compared[Took]:
-    """Appends of so many events to their stored form and back: in the Tip's form, and as frames."""
+    """Convert appends of a number of events to their stored form and back, as Tips and as frames."""
     rng = random.Random(1)
     appends = [[body(rng, size, "json") for _ in range(events)] for _ in range(100)]
     return by_turns({"tips": lambda: _timed(_as_tips, appends), "pages": lambda: _timed(_as_frame, appends)})
@@ -213,7 +213,7 @@ def _stored(data: Encoded) -> EncodedEvent:
 
 
 def main() -> None:
-    """Measure, print, fail above a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     found = dict(zip(CASES, progress("pages", map(cost, CASES), len(CASES)), strict=True))
     Report(
         title="Streams on pages: an event's write units, and bytes as their storage is billed",
@@ -243,7 +243,7 @@ def main() -> None:
 
 
 def within(case: Case, took: Cost) -> bool:
-    """Whether a case keeps its bounds."""
+    """Return whether a case keeps its bounds."""
     return took.units <= case.units and (case.stored is None or round(took.stored) <= case.stored)
 
 

@@ -5,7 +5,7 @@
 
 
 def peak_bytes() -> int:
-    """The most bytes that were resident at once, by Linux's account."""
+    """Return the largest number of bytes that were resident at once, as Linux reports it."""
     with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123  pathlib would be weighed too
         (peak,) = (line.split()[1] for line in status if line.startswith("VmHWM:"))
     return int(peak) * 1024

@@ -38,14 +38,14 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A figure for each name; one that there is not is told in words."""
+    """A panel with a figure for each name; a missing figure is shown as text."""
 
     title: str
     bars: tuple[tuple[str, str], ...]
 
 
 def write_units(page: str) -> list[Panel]:
-    """Of an event, by library: the table of docs/compared.md."""
+    """Return the write units of an event by library, from the table of docs/compared.md."""
     (rows,) = _tables(page)
     libraries = [re.sub(r"( [\d.]+|,.*|'s pattern.*)$", "", name) for name in rows[0][1:]]
     told = {row[0]: row[1:] for row in rows}
@@ -53,7 +53,7 @@ def write_units(page: str) -> list[Panel]:
 
 
 def bills(page: str) -> list[Panel]:
-    """Dollars for a million appends over HTTP, by setup: the tables of docs/reference/cost.md."""
+    """Return the dollars for a million appends over HTTP by setup, from docs/reference/cost.md."""
     panels = []
     for rows in _tables(page):
         sums = {name.strip("*"): cells for name, *cells in rows}.get("in all")
@@ -66,7 +66,7 @@ def bills(page: str) -> list[Panel]:
 
 
 def _tables(page: str) -> list[list[list[str]]]:
-    """Each table of a page: its rows, the heads first."""
+    """Return the rows of each table of a page, beginning with the header."""
     blocks = re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)
     return [
         [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
@@ -75,7 +75,7 @@ def _tables(page: str) -> list[list[list[str]]]:
 
 
 def drawn(about: str, every: list[Panel]) -> str:
-    """A plot as SVG: two panels a line, each with a scale of its own."""
+    """Draw a plot as SVG, with two panels per line, each with its own scale."""
     height = TOP + ROW * len(every[0].bars) + 14
     lines = (len(every) + 1) // 2
     words = "; ".join(f"{each.title}: " + ", ".join(map(" ".join, each.bars)) for each in every)
@@ -112,13 +112,13 @@ PLOTS: Final[Mapping[str, tuple[str, str, Callable[[str], list[Panel]]]]] = {
 
 
 def plot(name: str) -> str:
-    """A plot of `PLOTS`, drawn from what its page says now."""
+    """Draw a plot of `PLOTS` from the present figures of its page."""
     page, about, panels = PLOTS[name]
     return drawn(about, panels((DOCS / page).read_text("utf-8")))
 
 
 def main() -> None:
-    """Write them all."""
+    """Write all plots."""
     for name in PLOTS:
         (DOCS / "plots" / name).write_text(plot(name), "utf-8")
 

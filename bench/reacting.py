@@ -37,13 +37,13 @@ EVENTS, APPENDS = 10_000, 10
 
 @dataclass(slots=True)
 class Counting:
-    """The handler: how far each stream has come, and the bytes of all bodies."""
+    """A handler that counts the events of each stream and the bytes of all bodies."""
 
     next: dict[str, int] = field(default_factory=dict)
     size: int = 0
 
     def take(self, stream: str, index: int, body: bytes) -> None:
-        """One event, which has to be the stream's next."""
+        """Handle an event, which must be the next one of its stream."""
         assert index == self.next.get(stream, 0)
         self.next[stream] = index + 1
         self.size += len(body)
@@ -51,7 +51,7 @@ class Counting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What a pass took; `seen` is what the handler has, at its end."""
+    """Figures of a pass; `seen` is the handler's state at the end."""
 
     seconds: float
     cpu: float
@@ -62,12 +62,12 @@ class Took:
 
     @property
     def events(self) -> int:
-        """How many were handled."""
+        """Number of events that were handled."""
         return sum(self.seen.next.values())
 
 
 def compare(endpoint: Endpoint, events: int, appends: int, rounds: int = ROUNDS) -> Compared[Took]:
-    """Both ways by turns over a feed of so many events, so many appends in an entry."""
+    """Compare both ways in turn over a feed with a number of events, and of appends per entry."""
     groups = (f"round-{number}" for number in range(rounds))
     with feed_at(endpoint, events, appends) as feed:
         return by_turns(
@@ -123,7 +123,7 @@ def _timed(run: Callable[[], object]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure, print, fail below a bound."""
+    """Measure, print the figures, and exit with an error if a bound is missed."""
     with dynamodb() as endpoint:
         compared = compare(endpoint, EVENTS, APPENDS)
     ratio = compared.ratio("reaction", "bare")

@@ -32,7 +32,7 @@ Handle = Callable[[str, list[Event]], object]
 
 @dataclass(slots=True, kw_only=True)
 class Bare:
-    """A pass over a feed, and what it took."""
+    """A pass over a feed with boto3 alone, and its figures."""
 
     client: Any
     tips: str
@@ -44,7 +44,7 @@ class Bare:
     lock: Lock = field(default_factory=Lock)
 
     def run(self) -> None:
-        """All of it, from the beginning."""
+        """Handle the whole feed from the beginning."""
         with ThreadPoolExecutor(PARALLEL) as pool:
             for number, wanted in enumerate(self._stretches()):
                 list(pool.map(lambda each: self._deliver(*each), wanted.items()))
@@ -56,7 +56,7 @@ class Bare:
                 self.write_units += put["ConsumedCapacity"]["CapacityUnits"]
 
     def _stretches(self) -> Iterator[dict[str, tuple[int, int]]]:
-        """From where to where each stream goes, a thousand events or more at a time."""
+        """Yield ranges of events by stream, for a thousand events or more at a time."""
         wanted: dict[str, tuple[int, int]] = {}
         events = 0
         for spans in self._entries():
@@ -98,7 +98,7 @@ class Bare:
         self.handle(stream, [event for event in events if first <= event[0] < end])
 
     def _calved(self, stream: str, first: int, base: int) -> list[Event]:
-        """Events from the calves before a Tip's own, back to the one that holds the first that is wanted."""
+        """Read events from the calves before a Tip, back to the calf with the first event of the range."""
         events: list[Event] = []
         for item in self._query(self.tips, stream, below=base, limit=CALVES):
             events = _events(item) + events
@@ -109,7 +109,7 @@ class Bare:
     def _query(
         self, table: str, partition: str, *, below: int | None = None, limit: int | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Items of a partition; those below an index from the last to the first."""
+        """Read items of a partition; those below an index in descending order."""
         keys, values = "p = :p", {":p": {"S": partition}}
         if below is not None:
             keys, values = "p = :p AND i < :i", {**values, ":i": {"N": str(below)}}

@@ -51,7 +51,7 @@ _NOW = format_ticks(_MOMENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Long:
-    """A stream as appends of single events leave it: full pages, or calves, of so many events each, and the rest.
+    """A stream after appends of single events: full pages or calves of a fixed number of events, and a rest.
 
     Attributes:
         each: events an item, as the layout's own rule makes them of events of this size.
@@ -64,16 +64,16 @@ class Long:
     each: int = 2
 
     def bodies(self) -> Iterator[bytes]:
-        """The events' bodies, in order."""
+        """Yield the bodies of the events in order."""
         rng = random.Random(self.events)
         return (body(rng, self.size, self.kind) for _ in range(self.events))
 
     def checksum(self) -> int:
-        """Of all bodies, in order."""
+        """Return the checksum of all bodies in order."""
         return reduce(lambda checksum, data: zlib.crc32(data, checksum), self.bodies(), 0)
 
     def items(self) -> Iterator[Item]:
-        """The stream's items, made by the layout, the one that takes appends last."""
+        """Yield the stream's items, written by the layout; the one that takes appends is the last."""
         return self._pages() if self.layout == "pages" else self._tips()
 
     def _pages(self) -> Iterator[Item]:
@@ -103,7 +103,7 @@ class Long:
                 yield _tip(span, calved)
 
     def _wire(self) -> Iterator[AttributeValue]:
-        """Events as items hold them, each with an append id of its own."""
+        """Yield events as items store them, each with its own append id."""
         rng = random.Random(1)
         for data in self.bodies():
             (event,) = _stored(data, Tips())
@@ -128,7 +128,7 @@ def _tip(span: StoredSpan, calved: int) -> Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What one process read of a stream, and what that took.
+    """Result and figures of a process that read a stream.
 
     Attributes:
         seconds: from the first request to the last event.
@@ -147,7 +147,7 @@ class Read:
 
 
 def read(endpoint: Endpoint, local: Local, long: Long, way: Way) -> Read:
-    """Have a fresh process read the stream that the table holds."""
+    """Read the stream in a new process."""
     found = json.loads(_run("-m", "bench.replayer", endpoint.url, local.table, STREAM, long.layout, way))
     return Read(
         events=found["events"],
@@ -178,7 +178,7 @@ def _run(*arguments: str) -> str:
 
 
 def measure(endpoint: Endpoint, long: Long) -> dict[Way, Read]:
-    """A stream read by the library and bare, from the same items."""
+    """Read a stream with the library and with boto3 alone, from the same items."""
     with local_at(endpoint, SPECS[long.layout]) as local:
         local.fill(
             progress(f"replay: storing {long.events:,} events", long.items(), -(-long.events // long.each))
@@ -187,7 +187,7 @@ def measure(endpoint: Endpoint, long: Long) -> dict[Way, Read]:
 
 
 def main() -> None:
-    """Measure, print, fail above the bound or where anything is missing."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded or an event is missing."""
     with dynamodb() as endpoint:
         found = [(long, measure(endpoint, long)) for long in LONG]
     Report(

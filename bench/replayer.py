@@ -30,7 +30,7 @@ FRAMES = {"pages": "f", "tips": "e"}
 
 
 def library(client: Any, table: str, stream: str, laid: str) -> dict[str, Any]:
-    """Every event, streamed; whether they came in order, and a checksum of their bodies."""
+    """Stream every event; return whether they were in order, and a checksum of their bodies."""
     driver = Driver(execute=interpreter(client), meter=Meter())
     streams = Streams(driver=driver, table=table, layout=LAYOUTS[laid])
     events, checksum, ordered = 0, 0, True
@@ -50,7 +50,7 @@ def library(client: Any, table: str, stream: str, laid: str) -> dict[str, Any]:
 
 
 def bare(client: Any, table: str, stream: str, laid: str) -> dict[str, Any]:
-    """Every item, a page after the other."""
+    """Read every item page by page."""
     pages = client.get_paginator("query").paginate(
         TableName=table,
         KeyConditionExpression="p = :p",
@@ -70,7 +70,7 @@ WAYS: dict[str, Callable[[Any, str, str, str], dict[str, Any]]] = {"library": li
 
 
 def main() -> None:
-    """Read, and say what it took."""
+    """Read the stream, and print the result and the figures."""
     url, table, stream, laid, way = sys.argv[1:]
     client = Endpoint(url=url).client("dynamodb")
     began, worked = time.perf_counter(), time.process_time()

@@ -24,14 +24,14 @@ _WIDTH = 110
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One table: a title, and rows of text whose columns of figures are set to the right."""
+    """A table with a title, and rows of text; columns of figures are right-aligned."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def print(self) -> None:
-        """Print it to stdout, and keep it for `keep`."""
+        """Print the table to stdout, and remember it for `keep`."""
         PRINTED.append(self)
         printed = Table(box=box.SIMPLE_HEAD)
         for position, column in enumerate(self.columns):
@@ -49,7 +49,7 @@ PRINTED: Final[list[Report]] = []
 
 
 def keep(name: str, measured: date, into: Path = FIGURES) -> None:
-    """Put the tables that a benchmark has printed into the file of figures, in the place of its earlier ones."""
+    """Replace a benchmark's tables in the file of figures by those that it has printed."""
     if not PRINTED:
         return
     found = json.loads(into.read_text()) if into.exists() else {}
@@ -67,7 +67,7 @@ def keep(name: str, measured: date, into: Path = FIGURES) -> None:
 
 
 def _value(cell: str) -> str | float | None:
-    """A figure as a number, if it is nothing but one; None for an empty cell."""
+    """Return a cell as a number, if it is one; None for an empty cell."""
     try:
         return float(cell.replace(",", "")) if cell else None
     except ValueError:
@@ -75,7 +75,7 @@ def _value(cell: str) -> str | float | None:
 
 
 def progress(what: str, found: Iterable[T], total: int) -> Iterator[T]:
-    """Pass `found` on, showing how much of `total` has come."""
+    """Iterate over `found`, showing how much of `total` is done."""
     yield from track(found, what, total=total, console=Console(stderr=True), transient=True)
 
 

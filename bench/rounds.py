@@ -15,11 +15,11 @@ ROUNDS = 3
 
 
 class Timed(Protocol):
-    """What a way took, of which the time is compared."""
+    """Figures of a way of doing something, of which the time is compared."""
 
     @property
     def seconds(self) -> float:
-        """By the clock on the wall."""
+        """Wall-clock seconds."""
 
 
 T = TypeVar("T", bound=Timed)
@@ -27,29 +27,29 @@ T = TypeVar("T", bound=Timed)
 
 @dataclass(frozen=True, kw_only=True)
 class Compared(Generic[T]):
-    """Rounds of what each way took."""
+    """Figures of each way, in several rounds."""
 
     rounds: tuple[Mapping[str, T], ...]
 
     def took(self, way: str) -> T:
-        """The round of a way that took the middle of its times."""
+        """Return a way's round with the median time."""
         return sorted((each[way] for each in self.rounds), key=lambda took: took.seconds)[
             len(self.rounds) // 2
         ]
 
     def ratio(self, way: str, beside: str) -> float:
-        """How fast a way is beside another: the middle of the rounds."""
+        """Return the speed of a way relative to another: the median of the rounds."""
         return median(each[beside].seconds / each[way].seconds for each in self.rounds)
 
     def best(self, way: str) -> T:
-        """The round of a way that took the least: what others on the machine disturbed least."""
+        """Return a way's fastest round, which other processes disturbed least."""
         return min((each[way] for each in self.rounds), key=lambda took: took.seconds)
 
     def best_ratio(self, way: str, beside: str) -> float:
-        """How fast a way is beside another, each at its best."""
+        """Return the speed of a way relative to another, each in its fastest round."""
         return self.best(beside).seconds / self.best(way).seconds
 
 
 def by_turns(ways: Mapping[str, Callable[[], T]], rounds: int = ROUNDS) -> Compared[T]:
-    """Every way once a round."""
+    """Run every way once per round."""
     return Compared(rounds=tuple({name: way() for name, way in ways.items()} for _ in range(rounds)))

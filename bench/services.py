@@ -54,14 +54,14 @@ SHARD: Final = 10.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A service, and what of it a month's bill needs.
+    """A service, and what its monthly bill depends on.
 
     Attributes:
-        a_second: appends, each of one event of 300 bytes of JSON.
-        setup: of its stage, and how it is used.
-        months: that events are kept; the bill is the last of these.
-        seldom: its streams are in Standard-IA.
-        shards: of Kinesis.
+        a_second: appends per second, each of one event of 300 bytes of JSON.
+        setup: configuration and use of its stage.
+        months: number of months that events are kept; the bill is that of the last one.
+        seldom: whether its streams are in Standard-IA.
+        shards: number of Kinesis shards.
     """
 
     name: str
@@ -73,11 +73,11 @@ class Service:
 
     @property
     def millions(self) -> float:
-        """Appends of a month."""
+        """Millions of appends in a month."""
         return self.a_second * MONTH / MILLION
 
     def month(self) -> dict[str, float]:
-        """Dollars of the last month, by what they are for."""
+        """Dollars of the last month, by purpose."""
         each = bill(self.setup, Pace(name=self.name, a_second=self.a_second))
         stored = self.millions * MILLION * self.months * bytes_an_event(self.setup.together)
         reactions = self.setup.use.reactions
@@ -122,12 +122,12 @@ SERVICES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What would keep the events instead: its machines, and what a gigabyte takes there.
+    """An alternative store of the events: its machines, and the price of a gigabyte.
 
     Attributes:
-        hour: dollars, of all its machines, for each of the services.
-        gigabyte: dollars a month, all copies together.
-        event: bytes that an event of 300 takes with its indexes: assumed.
+        hour: dollars an hour for all machines, for each of the services.
+        gigabyte: dollars a month for a gigabyte, including all copies.
+        event: assumed number of bytes of an event of 300 bytes with its indexes.
     """
 
     name: str
@@ -152,14 +152,14 @@ SERVERS: Final = (
 
 @cache
 def _kept(together: int) -> tuple[Item, ...]:
-    """What `EVENTS` of ten streams leave in the tables, so many to an append."""
+    """Append `EVENTS` events to ten streams, `together` in an append; return the items of the tables."""
     setup = Setup(name="kept", use=Use(streams=10), together=together, counted=EVENTS)
     tables = counted(setup, Pace(name="kept", a_second=100)).tables
     return tuple(item for table in ("streams", INDEX) for item in tables.items(table))
 
 
 def bytes_an_event(together: int = 1) -> float:
-    """Bytes that an event is billed for in all tables, with so many to an append."""
+    """Return the billed bytes of an event in all tables."""
     return _billed(_kept(together)) / EVENTS
 
 
@@ -169,7 +169,7 @@ def _billed(items: Iterable[Item]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A way to keep pages: what it costs a month of what a standard table costs, and after how many it pays."""
+    """A way to store pages: its monthly cost relative to a standard table, and the months after which it pays off."""
 
     left: float
     pays_after: float
@@ -196,7 +196,7 @@ def ways_to_keep() -> dict[str, Way]:
 
 
 def main() -> None:
-    """Print a month of each service, beside servers, and when other ways to keep pages pay."""
+    """Print the monthly bill of each service beside servers, and when other ways to store pages pay off."""
     months = {service.name: service.month() for service in SERVICES}
     first = next(iter(months.values()))
     Report(

@@ -44,7 +44,7 @@ Append = Callable[[], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """Largest write units of refused appends, for each append, and least rate beside that of one writer alone."""
+    """Bounds: largest write units of refused appends, per append, and least rate relative to a single writer."""
 
     wasted: float
     rate: float
@@ -52,11 +52,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What writers append.
+    """A way of appending.
 
     Attributes:
         name: name of the row.
-        writer: makes the function that a writer calls for each append, from its stores and its number.
+        writer: makes the function which a writer calls for each append, from its stores and its number.
         within: bounds by number of writers, for writers of one process.
         between: bounds by number of writers, for writers of as many processes.
         store: makes the store of tagged events in which the events are counted.
@@ -71,16 +71,16 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What writers took.
+    """Figures of all writers together.
 
     Attributes:
-        kept: events that are there in the end.
+        kept: number of events that are stored in the end.
         appends: number of appends that were made.
-        wasted: write units of refused requests, for each append.
-        written: all write units, for each append.
-        read: read units, for each append.
-        requests: requests for each append.
-        rate: appends a second.
+        wasted: write units of refused requests, per append.
+        written: all write units, per append.
+        read: read units, per append.
+        requests: number of requests, per append.
+        rate: appends per second.
         longest: seconds of the longest append.
     """
 
@@ -155,7 +155,7 @@ SUBJECTS: Final = (
 def share(
     subject: Subject, writers: int, *, between: bool = False, appends: int = EACH, seed: int = SEED
 ) -> Shared:
-    """Let writers append until each has made its appends.
+    """Let writers append until all of them have made their appends.
 
     Args:
         between: whether each writer has a store of its own, as in a process of its own.
@@ -195,7 +195,7 @@ def share(
 
 
 def holds(bound: Bound, shared: Shared, alone: Shared) -> bool:
-    """Whether no event was lost, and the bounds are kept."""
+    """Return whether no event was lost, and the bounds are kept."""
     return (
         shared.kept == shared.appends
         and shared.wasted <= bound.wasted
@@ -204,7 +204,7 @@ def holds(bound: Bound, shared: Shared, alone: Shared) -> bool:
 
 
 def main() -> None:
-    """Measure, print, fail beyond a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     rows, missed = list[tuple[str, ...]](), list[str]()
     for subject in SUBJECTS:
         for between, bounds in ((False, subject.within), (True, subject.between)):

@@ -31,14 +31,14 @@ MORE: Final = 10
 
 @dataclass(frozen=True)
 class Placed:
-    """An order."""
+    """An order was placed."""
 
     total: int
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the process appends to an order."""
+    """The confirmation that the process appends to an order."""
 
     total: int
 
@@ -48,12 +48,12 @@ CODEC: Final = json_codec(Placed, Confirmed)
 
 @dataclass(frozen=True)
 class Confirming:
-    """The state of the process: it confirms each order, and is done when that is appended."""
+    """The state of the process, which confirms each order and ends when the confirmation is appended."""
 
     total: int = 0
 
     def evolve(self, event: Placed | Confirmed) -> Confirming:
-        """Keep the total of the order."""
+        """Store the total of the order."""
         return Confirming(total=event.total)
 
     def react(self, event: Placed | Confirmed) -> Iterable[Output]:
@@ -65,7 +65,7 @@ class Confirming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What an event takes."""
+    """Figures of one event."""
 
     write: float
     read: float
@@ -73,12 +73,12 @@ class Cost:
 
     @property
     def figures(self) -> tuple[str, str, str]:
-        """The columns of the table on the page on cost."""
+        """Columns of the table on the page on cost."""
         return f"{self.write:.2f}", f"{self.read:.2f}", f"{self.requests:.2f}"
 
 
 def in_a_read_model(together: int) -> Cost:
-    """Fold events into the document of their stream, so many of a stream at a time; the reaction comes on top."""
+    """Fold events into their stream's document, several of a stream at a time, without the reaction's own cost."""
     models, meter = MemoryStore().read_models, Meter()
     model = replace(models, driver=replace(models.driver, meter=meter)).open("orders", 1)
 
@@ -94,7 +94,7 @@ def in_a_read_model(together: int) -> Cost:
 
 
 def in_a_process() -> tuple[Cost, Cost]:
-    """Begin a process with each order; then perform what it has decided."""
+    """Begin a process with each order, and perform its outputs."""
     feed, meter = MemoryStore(), Meter()
     driver = replace(feed.streams.driver, meter=meter)
     confirming = process_of(
@@ -128,7 +128,7 @@ def _cost(before: Capacity, after: Capacity, events: int) -> Cost:
 
 
 def rows() -> dict[str, Cost]:
-    """The rows of the table on the page on cost, by their names."""
+    """Return the rows of the table on the page on cost, by name."""
     begun, performed = in_a_process()
     return {
         "a read model with a document for each stream, one event of a stream at a time": in_a_read_model(1),

@@ -35,7 +35,7 @@ BATCHES, BATCH = 40, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """Events a second, by the library and by boto3 alone."""
+    """Events per second of the library, and of boto3 alone."""
 
     library: float
     bare: float
@@ -43,7 +43,7 @@ class Speed:
 
 @contextmanager
 def store_at(endpoint: Endpoint, *, type_heads: bool) -> Iterator[tuple[DcbEvents, Any]]:
-    """A store on new tables of DynamoDB Local for the length of a block, and its client."""
+    """Create new tables on DynamoDB Local for the duration of a block, with a store and its client."""
     client = endpoint.client("dynamodb", config=Config(max_pool_connections=2 * WRITERS))
     names = [f"bench-{spec.kind}-{uuid4().hex[:12]}" for spec in SPECS.values()]
     for name, spec in zip(names, SPECS.values(), strict=True):
@@ -57,7 +57,7 @@ def store_at(endpoint: Endpoint, *, type_heads: bool) -> Iterator[tuple[DcbEvent
 
 
 def contend(endpoint: Endpoint, *, type_heads: bool, rounds: int = 3) -> float:
-    """Requests that each of many unrelated appends in parallel takes."""
+    """Return the number of requests of each of many unrelated concurrent appends."""
     with store_at(endpoint, type_heads=type_heads) as (store, _):
 
         def write(writer: int) -> None:
@@ -71,7 +71,7 @@ def contend(endpoint: Endpoint, *, type_heads: bool, rounds: int = 3) -> float:
 
 
 def speed(endpoint: Endpoint) -> Speed:
-    """Events a second in batches of 20 under one tag: by the library, and by boto3 alone sending the same items."""
+    """Compare the library with boto3 alone, which sends the same items, on batches of 20 events under one tag."""
     batches = [[event(1, number) for number in range(BATCH)] for _ in range(BATCHES)]
     with store_at(endpoint, type_heads=False) as (store, _):
         ours = _timed(batches, store.append)
@@ -89,7 +89,7 @@ def _timed(batches: Sequence[Any], send: Callable[[Any], object]) -> float:
 
 
 def _transactions(store: DcbEvents, batches: Sequence[Sequence[Event]]) -> Iterator[list[Any]]:
-    """The library's own writes, as boto3 takes them, made beforehand and without conditions."""
+    """Yield the library's own writes as calls of boto3, prepared in advance and without conditions."""
     tables = MemoryTables({store.site.events: EVENTS, store.site.tags: TAGS})
     made: list[Transact] = []
 
@@ -107,7 +107,7 @@ def _transactions(store: DcbEvents, batches: Sequence[Sequence[Event]]) -> Itera
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the figures."""
     with dynamodb() as endpoint:
         alone, shared = (contend(endpoint, type_heads=heads) for heads in (False, True))
         took = speed(endpoint)

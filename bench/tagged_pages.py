@@ -23,7 +23,7 @@ SIZES: Final = (300, 1_000)
 
 
 def event(tags: tuple[str, ...], size: int, dice: random.Random) -> Event:
-    """JSON of so many bytes."""
+    """Return an event with a body of JSON of this size."""
     body = {"id": dice.randbytes(8).hex(), "amount": dice.randrange(10**6), "note": ""}
     words = ["paid", "on", "account", "late", "student", "course", "of", "physics", "term", "first"]
     while len(json.dumps(body)) < size:
@@ -32,7 +32,7 @@ def event(tags: tuple[str, ...], size: int, dice: random.Random) -> Event:
 
 
 def units(tags: int, size: int, appends: int = APPENDS) -> tuple[float, float]:
-    """Write units an event, and requests."""
+    """Return the write units and the requests of an event."""
     names = tuple(f"group{number}:{number:08}" for number in range(tags))
     dice = random.Random(size)
     store = memory_tagged_events()
@@ -47,7 +47,7 @@ def units(tags: int, size: int, appends: int = APPENDS) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Print the table, and hold it to its bounds."""
+    """Print the table, and exit with an error if a bound is exceeded."""
     rows = [(tags, size, *units(tags, size)) for tags in BOUNDS for size in SIZES]
     print("| tags | bytes | write units | requests |", "|---|---|---|---|", sep="\n")
     for tags, size, write, requests in rows:

@@ -32,7 +32,7 @@ BYTES = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What one append costs: items of its transaction, write units of tables, and of their indexes."""
+    """Cost of an append: items of its transaction, and write units of tables and of their indexes."""
 
     items: int
     tables: float
@@ -40,23 +40,23 @@ class Price:
 
     @property
     def whole(self) -> float:
-        """Units in all."""
+        """Write units of tables and indexes together."""
         return self.tables + self.indexes
 
     def columns(self) -> tuple[str, ...]:
-        """As a table shows it."""
+        """Cells of the table."""
         return (f"{self.items}", f"{self.tables:.0f}", f"{self.indexes}", f"{self.whole:.0f}")
 
 
 @dataclass(slots=True)
 class Till:
-    """Tables in memory that price each transaction before it is performed."""
+    """Tables in memory that compute the price of each transaction before it is performed."""
 
     tables: MemoryTables = field(default_factory=lambda: MemoryTables(SPECS))
     prices: list[Price] = field(default_factory=list)
 
     def execute(self, op: Op) -> Reply:
-        """Price a transaction, and perform it."""
+        """Perform a transaction, and compute its price."""
         if isinstance(op, Transact):
             self.prices.append(price_of(op, self._stored))
         return self.tables.execute(op)
@@ -69,7 +69,7 @@ class Till:
 
 
 def price_of(op: Transact, stored: Callable[[str, Key], Item | None]) -> Price:
-    """By the library's arithmetic."""
+    """Compute the price of a transaction by the library's arithmetic."""
     return Price(
         items=len(op.writes),
         tables=units(op, stored).write,
@@ -85,7 +85,7 @@ def _index_units(write: TransactionWrite, stored: Callable[[str, Key], Item | No
 
 
 def event(tags: int, number: int = 0) -> Event:
-    """JSON of 300 bytes under tags that all such events have."""
+    """Return an event with 300 bytes of JSON and these tags."""
     body = {"number": number, "note": ""}
     body["note"] = "x" * (BYTES - len(json.dumps(body)))
     names = tuple(f"group{tag}:{tag:08}" for tag in range(tags))
@@ -93,19 +93,19 @@ def event(tags: int, number: int = 0) -> Event:
 
 
 def asking(tags: int) -> Query:
-    """A condition on an event's own tags."""
+    """Return a query for an event's own tags."""
     names = frozenset(f"group{tag}:{tag:08}" for tag in range(tags))
     return Query(items=(QueryItem(types=frozenset({"Closed"}), tags=names),))
 
 
 def opened(execute: Execute, events: str, tags: str, *, type_heads: bool) -> DcbEvents:
-    """A store with a meter of its own."""
+    """Return a store with its own meter."""
     site = TagSite(events=events, tags=tags, keys=Keys(), type_heads=type_heads)
     return DcbEvents(driver=Driver(execute=execute, meter=Meter()), site=site)
 
 
 def price(tags: int, *, type_heads: bool, events: int = 1) -> Price:
-    """Of an append of events with so many tags each, whose heads are there."""
+    """Return the price of an append of events with a number of tags each, whose heads exist."""
     till = Till()
     store = opened(till.execute, EVENTS.kind, TAGS.kind, type_heads=type_heads)
     store.append([event(tags)])
@@ -114,7 +114,7 @@ def price(tags: int, *, type_heads: bool, events: int = 1) -> Price:
 
 
 def units_by_tags() -> list[tuple[str, ...]]:
-    """Rows of the documented table."""
+    """Return the rows of the documented table, by number of tags."""
     return [
         (f"{tags}", *price(tags, type_heads=False).columns(), *price(tags, type_heads=True).columns())
         for tags in TAG_COUNTS
@@ -122,7 +122,7 @@ def units_by_tags() -> list[tuple[str, ...]]:
 
 
 def units_of_ten() -> list[tuple[str, ...]]:
-    """Rows of the documented table: ten events in one append, units an event."""
+    """Return the rows of the documented table of ten events per append, with the units of an event."""
     return [
         (
             f"{tags}",
@@ -133,7 +133,7 @@ def units_of_ten() -> list[tuple[str, ...]]:
 
 
 def requests() -> list[tuple[str, ...]]:
-    """Rows of the documented table: requests of an append of one event with two tags, under a condition on both."""
+    """Return the requests of an append of one event with two tags, conditional on both, for the documented table."""
     return [(name, f"{count}") for name, count in _requests()]
 
 
@@ -170,7 +170,7 @@ def _requests() -> Iterator[tuple[str, int]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the figures."""
     Report(
         title="Write units of an append of one 300-byte event; without, and with type heads",
         columns=("tags", "items", "tables", "indexes", "in all", "items", "tables", "indexes", "in all"),

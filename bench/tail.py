@@ -34,7 +34,7 @@ SECONDS: Final = 300.0
 
 
 class _Jump(selectors.DefaultSelector):
-    """Waits for nothing: the clock goes on to what comes next."""
+    """A wait that takes no time: the clock jumps to the next moment at which something happens."""
 
     now = 0.0
 
@@ -44,26 +44,26 @@ class _Jump(selectors.DefaultSelector):
 
 
 class Jumping(asyncio.SelectorEventLoop):
-    """An event loop whose clock passes only while all tasks sleep."""
+    """An event loop whose clock only advances while all tasks sleep."""
 
     def __init__(self) -> None:
         self.jump = _Jump()
         super().__init__(self.jump)
 
     def time(self) -> float:
-        """Seconds."""
+        """Return the seconds of the loop's clock."""
         return self.jump.now
 
 
 def jumping(program: Coroutine[Any, Any, T]) -> T:
-    """Run a program by such a clock."""
+    """Run a coroutine on such a loop."""
     with asyncio.Runner(loop_factory=Jumping) as runner:
         return runner.run(program)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """By readers together: units and requests in a second, and the seconds until the last of them has an entry."""
+    """Figures of all readers: units and requests per second, and the seconds until the last reader has an entry."""
 
     units: float
     requests: float
@@ -71,7 +71,7 @@ class Taken:
 
 
 async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
-    """Readers of one process that follow a feed, each begun at a moment of its own."""
+    """Run readers of one process that follow a feed, each starting at another moment."""
     feed, rng = MemoryStore(), random.Random(1)
     feed.streams.append("Tail-1", [Event(type=rng.randbytes(250).hex()) for _ in range(120 if large else 1)])
     feed.index()
@@ -109,12 +109,12 @@ async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
 
 
 def measured(readers: int, *, large: bool = False, seconds: float = SECONDS) -> Taken:
-    """The same, measured."""
+    """Run the readers, and return their figures."""
     return jumping(waiting(readers, large=large, seconds=seconds))
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the figures."""
     for large in (False, True):
         one = measured(1, large=large)
         rows = list[tuple[str, ...]]()

@@ -33,10 +33,10 @@ _BEGAN: Final = 1_357_000_000_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What an event took.
+    """Figures of one event.
 
     Attributes:
-        slowest: of all, from when it came to when its writer was told, in seconds of modelled time.
+        slowest: largest number of modelled seconds from the arrival of an event until its writer got the response.
     """
 
     write: float
@@ -47,7 +47,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A kind of events, and what one may take at most."""
+    """A kind of events, with the bounds of one event's figures."""
 
     size: int
     kind: Kind
@@ -56,7 +56,7 @@ class Case:
     slowest: float = 3 * LATENCY
 
     def allows(self, took: Took) -> bool:
-        """Whether it keeps its bounds."""
+        """Return whether figures are within the bounds."""
         return (
             took.write <= self.write
             and took.requests <= self.requests
@@ -73,7 +73,7 @@ CASES: Final = (
 
 @dataclass
 class Run:
-    """A store whose requests take modelled time, and events that come meanwhile."""
+    """A store whose requests take modelled time, while further events arrive."""
 
     bodies: list[bytes]
     tables: MemoryTables = field(default_factory=lambda: MemoryTables({"streams": STREAMS}))
@@ -91,12 +91,12 @@ class Run:
         )
 
     def execute(self, op: Op) -> Reply:
-        """Perform a request, while events come."""
+        """Perform a request while events arrive."""
         self.now += LATENCY
         return self.tables.execute(op)
 
     def play(self) -> Took:
-        """All events, until the last is written."""
+        """Append all events."""
         writes, slowest = Writes(self.streams), 0.0
         while self._come():
             taken = self.line.take()
@@ -113,7 +113,7 @@ class Run:
         )
 
     def _come(self) -> bool:
-        """Whoever has come by now waits; where nobody does, the next is waited for. False: none is left."""
+        """Let events that have arrived wait; if there are none, wait for the next. Return False if none is left."""
         while len(self.came) < len(self.bodies):
             if len(self.came) * EVERY > self.now:
                 if self.line.waiting:
@@ -135,13 +135,13 @@ class Run:
 
 
 def telemetry(size: int, kind: Kind, *, events: int = EVENTS) -> Took:
-    """Play a run of so many events of `size` bytes."""
+    """Simulate a run with a number of events of `size` bytes."""
     dice = random.Random(1)
     return Run([body(dice, size, kind) for _ in range(events)]).play()
 
 
 def main() -> None:
-    """Measure, print, fail above a bound."""
+    """Measure, print the figures, and exit with an error if a bound is exceeded."""
     found = {case: telemetry(case.size, case.kind) for case in CASES}
     Report(
         title="Telemetry, 1,000 events a second to one stream, requests of 5 ms: what an event takes",

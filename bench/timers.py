@@ -66,20 +66,20 @@ class Counting(MemoryTables):
     units = NONE
 
     def execute(self, op: Op) -> Reply:
-        """Perform it, and count it."""
+        """Perform a request, and count its units."""
         reply = super().execute(op)
         self.units += reply.units
         return reply
 
     def taken(self) -> Units:
-        """What was counted since the last time."""
+        """Return the units since the previous call."""
         units, self.units = self.units, NONE
         return units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """Units of a timer: of its setting on a token, its arming and its firing. Indexing is the append's."""
+    """Units of a timer: set on a token, armed and fired. Indexing is counted with the append."""
 
     setting: Units
     arming: Units
@@ -87,12 +87,12 @@ class Life:
 
     @property
     def whole(self) -> Units:
-        """All of it."""
+        """All units of the timer."""
         return self.setting + self.arming + self.firing
 
 
 def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
-    """Units of each of so many timers that are set, armed by one run, and fired a day later."""
+    """Return the units per timer of a number of timers that are set, armed by one run, and fired a day later."""
     now = [time.time_ns()]
     tables = Counting({spec.kind: spec for spec in every_table()})
     feed = MemoryStore(tables=tables)
@@ -139,7 +139,7 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
 
 
 def waiting_items(count: int, now: int) -> list[dict[str, dict[str, str]]]:
-    """Items of timers that are due in the next year, after the first week of it."""
+    """Return items of timers that are due in the next year, after its first week."""
     begun = from_unix_nanoseconds(now + 7 * DAY)
     step = 350 * DAY // 100 // max(1, count)
     armed = (
@@ -159,18 +159,18 @@ def _each(units: Units, timers: int) -> Units:
 
 @dataclass(slots=True)
 class Recording:
-    """Sends requests through the carrier that functions have, and keeps those of each thread in their order."""
+    """A carrier that records the requests of each thread in order, and sends them as the functions do."""
 
     carry: Carrier
     requests: dict[int, list[DynamoRequest]] = field(default_factory=dict)
 
     def __call__(self, request: DynamoRequest) -> dict[str, Any]:
-        """Send one."""
+        """Send a request, and record it."""
         self.requests.setdefault(get_ident(), []).append(request)
         return self.carry(request)
 
     def again(self, client: Any) -> None:
-        """Send them all by boto3, side by side as they were."""
+        """Repeat all requests with boto3, concurrently as before."""
 
         def each(requests: list[DynamoRequest]) -> None:
             for request in requests:
@@ -181,10 +181,10 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What it took to fire timers, or to send the same requests by boto3.
+    """Figures of firing timers, or of the same requests with boto3.
 
     Attributes:
-        cpu: seconds of this process, without DynamoDB Local.
+        cpu: CPU seconds of this process, without DynamoDB Local.
     """
 
     seconds: float
@@ -193,7 +193,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """Timers that were fired, what that took, what boto3 took for the same, and units of each."""
+    """Fired timers, with the figures of the waker and of boto3 for the same requests, and the units per timer."""
 
     timers: int
     waiting: int
@@ -203,16 +203,16 @@ class Fired:
 
     @property
     def a_second(self) -> float:
-        """Timers."""
+        """Timers per second."""
         return self.timers / self.took.seconds
 
     @property
     def of_bare(self) -> float:
-        """CPU, of what boto3 takes."""
+        """CPU of the waker relative to boto3."""
         return self.took.cpu / self.bare.cpu
 
     def row(self) -> tuple[str, ...]:
-        """As a table shows it."""
+        """Cells of the table."""
         return (
             f"{self.timers:,}",
             f"{self.waiting:,}",
@@ -227,7 +227,7 @@ class Fired:
 
 
 def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
-    """Set timers that are due within one minute, each in a stream of its own, and fire them by one waker."""
+    """Set timers that are due within one minute, each in another stream, and fire them with one waker."""
     with dynamodb() as endpoint:
         client = endpoint.client("dynamodb", config=Config(max_pool_connections=2 * SIDE_BY_SIDE))
         tables = {
@@ -284,7 +284,7 @@ def _timed(call: Callable[[], T]) -> tuple[Took, T]:
 
 
 def units_of_lives() -> list[tuple[str, ...]]:
-    """Rows of a table: read and write units of each step, of a timer alone and of one among others."""
+    """Return the rows of a table of units of each step, of a timer alone and of one among others."""
     lives = (life(timers=1), life(), life(waiting=10_000))
     some = f"one of {TOGETHER}"
     names = ("one alone", some, f"{some}, 10,000 waiting besides")
@@ -299,7 +299,7 @@ def _steps(each: Life) -> tuple[Units, ...]:
 
 
 def main() -> None:
-    """Print what timers cost, and how fast they fire; raises where that misses its bound."""
+    """Print the cost and the speed of timers, and raise an error if the bound is missed."""
     waiting = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1].isdigit() else WAITING
     Report(
         title="Read and write units of a timer",

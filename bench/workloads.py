@@ -60,7 +60,7 @@ CODEC = EventCodec[bytes](
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a workload took, an event; bytes as their storage is billed."""
+    """Figures of a workload per event; bytes as storage is billed."""
 
     units: Units
     calls: float
@@ -68,7 +68,7 @@ class Cost:
 
     @property
     def dollars(self) -> float:
-        """Of a million events, at 0.625 a million write units and 0.125 a million read units."""
+        """Dollars for a million events, at 0.625 a million write units and 0.125 a million read units."""
         return 0.625 * self.units.write + 0.125 * self.units.read
 
 
@@ -84,7 +84,7 @@ _LOADS: Final[Mapping[Loads, Load | AllowStale]] = {
 
 
 def load_and_append(laid: Laid, kind: Kind, size: int = 300, loads: Loads = "read") -> Cost:
-    """W1."""
+    """Run W1: load, then append, with a decider."""
     rng, streams = random.Random(1), _in_memory(laid)
     cache = Cache() if loads == "cached" else None
     deciders = Deciders(streams=streams, decider=DECIDER, codec=CODEC, cache=cache)
@@ -99,7 +99,7 @@ def load_and_append(laid: Laid, kind: Kind, size: int = 300, loads: Loads = "rea
 
 
 def by_hand(streams: Streams, name: str, data: bytes) -> None:
-    """What a decider does with `DECIDER`, without one: a program that folds what it loads, by plain calls."""
+    """Run W1 without a decider: a program that folds what it loads, with plain calls."""
     state = streams.load(name)
     if state is not None and len(state.events) < state.version:
         state = streams.load(name, start=0)
@@ -110,14 +110,14 @@ def by_hand(streams: Streams, name: str, data: bytes) -> None:
 
 
 def long_stream(laid: Laid, kind: Kind, unfold: int) -> Cost:
-    """W2."""
+    """Run W2: append to one long stream by token."""
     workload, streams = Workload(size=300, kind=kind, unfold=unfold), _in_memory(laid)
     play(streams, workload)
     return _cost(streams, workload.length)
 
 
 def in_batches(laid: Laid, kind: Kind, batches: int = 100, events: int = 10) -> Cost:
-    """W3."""
+    """Run W3: append batches of events by token."""
     rng, streams = random.Random(1), _in_memory(laid)
     expected: ExpectedVersion = NO_STREAM
     for _ in range(batches):
@@ -127,14 +127,14 @@ def in_batches(laid: Laid, kind: Kind, batches: int = 100, events: int = 10) -> 
 
 
 def replay(endpoint: Endpoint, laid: Laid, kind: Kind) -> dict[Way, Read]:
-    """W4."""
+    """Run W4: replay a stream."""
     each = 1 if laid == "tips" or kind == "direct" else 2
     return measure(endpoint, Long(layout=laid, events=5000, size=1000, kind=kind, each=each))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """What writers on one stream cost each other: events kept, write units of refused appends, all read units."""
+    """Figures of contending writers on one stream: stored events, write units of refused appends, and read units."""
 
     kept: int
     wasted: float
@@ -142,7 +142,7 @@ class Contention:
 
 
 def contend(endpoint: Endpoint, laid: Laid, kind: Kind, loads: Loads = "read") -> Contention:
-    """W5. Where decisions are on cached states, each writer has a cache of its own."""
+    """Run W5: contending writers. If decisions use cached states, each writer has its own cache."""
     rng, refused = random.Random(1), Meter()
     shares = [[body(rng, 300, kind) for _ in range(APPENDS // WRITERS)] for _ in range(WRITERS)]
     with local_at(endpoint, SPECS[laid]) as local:
@@ -170,7 +170,7 @@ def contend(endpoint: Endpoint, laid: Laid, kind: Kind, loads: Loads = "read") -
 
 
 def until_appended(streams: Streams, data: bytes) -> None:
-    """Try again on conflict, by plain calls."""
+    """Retry after conflicts, with plain calls."""
     appended = False
     while not appended:
         with suppress(ConflictError):
@@ -179,7 +179,7 @@ def until_appended(streams: Streams, data: bytes) -> None:
 
 
 def counting(perform: Execute, refused: Meter) -> Execute:
-    """An interpreter that also counts what refusals cost."""
+    """Return an executor that also counts the units of refused requests."""
 
     def execute(op: Op) -> Reply:
         reply = perform(op)
@@ -191,7 +191,7 @@ def counting(perform: Execute, refused: Meter) -> Execute:
 
 
 def _in_memory(laid: Laid) -> Streams:
-    """A store on an empty table."""
+    """Return a store on an empty table in memory."""
     spec = SPECS[laid]
     driver = Driver(execute=MemoryTables({spec.kind: spec}).execute, meter=Meter())
     return Streams(driver=driver, table=spec.kind, layout=Pages() if laid == "pages" else Tips())

@@ -36,7 +36,7 @@ CENTS_A_MINUTE = 10
 
 
 def main() -> int:
-    """Run it; what can go wrong on the way is said in one line."""
+    """Run a load, and report expected failures in one line."""
     try:
         minutes = _minutes(os.environ.get("MINUTES") or "1")
         if stack := os.environ.get("STACK"):
@@ -53,7 +53,7 @@ def main() -> int:
 
 @contextmanager
 def deployed() -> Iterator[LocalDeployment]:
-    """This checkout with the reaction beside it, on an embedded AWS that lasts as long as the block."""
+    """Deploy this checkout with the reaction on an embedded AWS, for the duration of a block."""
     places = here()
     say("starting the embedded AWS")
     server = ministack.start(places)
@@ -86,7 +86,7 @@ def _on_aws(stack: str, minutes: float) -> int:
 
 
 def _loaded(target: Target, seconds: float, reacting_at: Endpoint | None = None) -> int:
-    """Of the reaction that is deployed beside the load, where it is."""
+    """Put load on a target, verify what was stored, and print the figures; return the exit status."""
     load = Load(target=target, tell=say)
     say(f"load for {seconds:.0f} s")
     load.put_on(seconds)

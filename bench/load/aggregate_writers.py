@@ -18,13 +18,13 @@ SNAPSHOTS = 0.3
 
 
 def path(aggregate: str) -> str:
-    """Of an aggregate, by its name in the feed."""
+    """Return the path of an aggregate by its name in the feed."""
     return f"/aggregates/{TYPE}/{aggregate.removeprefix(f'{TYPE}-')}"
 
 
 @dataclass(slots=True, kw_only=True)
 class AggregateWriter:
-    """Appends on the version that it knows. `aggregates` are named as in the feed; others write to them as well."""
+    """Appends at the version that it knows, to aggregates that others write to as well, named as in the feed."""
 
     name: str
     api: Api
@@ -35,7 +35,7 @@ class AggregateWriter:
     _etags: dict[str, str] = field(default_factory=dict)
 
     def step(self) -> None:
-        """One append, whatever comes of it."""
+        """Make one append, whatever its result."""
         aggregate = self.luck.choice(self.aggregates)
         etag = self._etags.get(aggregate) or self._load(aggregate)
         events = [document(self.luck) for _ in range(self.luck.choice((1, 1, 2, 4)))]

@@ -27,7 +27,9 @@ AGAIN: Final = (HTTPStatus.TOO_MANY_REQUESTS, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back at last; status 0 is nothing. `tries` above 1: an earlier one may have been applied."""
+    """The last response to a request; status 0 if there was none. If `tries` exceeds 1, an earlier one may have been
+    applied.
+    """
 
     status: int
     etag: str
@@ -36,7 +38,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The document, its numbers exact."""
+        """The document, with exact numbers."""
         return json.loads(self.content)
 
     def __str__(self) -> str:
@@ -44,7 +46,7 @@ class Answer:
 
 
 class Api:
-    """A deployed API. Safe under threads."""
+    """A client of a deployed API; safe for use by several threads."""
 
     def __init__(self, url: str, *, credentials: Credentials, region: str, measures: Measures) -> None:
         self.measures = measures
@@ -66,7 +68,7 @@ class Api:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request until it is answered by more than "not now", or five times."""
+        """Send a request up to five times, until the response is final rather than "not now"."""
         asked = path + (f"?{urlencode(query, doseq=True)}" if query else "")
         send = partial(self._http, method, asked, body, headers=headers)
         for tries in range(1, TRIES + 1):
@@ -78,7 +80,7 @@ class Api:
         return answer
 
     def fetch(self, url: str) -> bytes:
-        """What lies at a signed URL."""
+        """Download the content of a signed URL."""
         answer = self._http("GET", url)
         if answer.status != HTTPStatus.OK:
             raise RuntimeError(f"a body could not be fetched: {answer.status}")

@@ -15,11 +15,11 @@ from bench.load.verification import Found
 
 
 class Unreadable(Exception):
-    """A read was answered with a problem: the message is its document."""
+    """A read was answered with a problem, whose document is the message."""
 
 
 def read_back(api: Api, name: str) -> list[Found]:
-    """All events of a stream, an aggregate or a tag, by its name in the feed."""
+    """Read all events of a stream, an aggregate or a tag, by its name in the feed."""
     if ":" in name:
         return list(_tag(api, name))
     if name.startswith(f"{TYPE}-"):
@@ -28,7 +28,7 @@ def read_back(api: Api, name: str) -> list[Found]:
 
 
 def read_feed(api: Api, starts: Mapping[int, str], marker: str) -> dict[str, list[Found]]:
-    """All events of the streams with this marker in their names, from checkpoints on to the tails."""
+    """Read all events of the streams whose names contain this marker, from checkpoints to the tails."""
     found: dict[str, list[Found]] = {}
     for partition, start in starts.items():
         at, at_tail = start, False
@@ -43,7 +43,7 @@ def read_feed(api: Api, starts: Mapping[int, str], marker: str) -> dict[str, lis
 
 
 def tails(api: Api) -> dict[int, str]:
-    """Each partition of the feed, with the checkpoint of its end."""
+    """Return the checkpoint of the end of each partition of the feed."""
     return {each["partition"]: each["tail"] for each in _read(api, "GET", "/feed")["partitions"]}
 
 
@@ -59,7 +59,7 @@ def _pages(api: Api, place: str, index: Callable[[Any], int]) -> Iterator[Found]
 
 
 def _tag(api: Api, tag: str) -> Iterator[Found]:
-    """Events of a tag come in their order, without their index in it."""
+    """Read the events of a tag in their order; they do not contain their index in the tag."""
     body: dict[str, Any] = {"query": {"items": [{"tags": [tag]}]}}
     count = 0
     while True:

@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Crew:
-    """Works while the block runs. The first failure of any stops all, and is raised by `check` and at the end."""
+    """Threads that work during a block. The first failure stops them all, and is raised by `check` and at the end."""
 
     def __init__(self, steps: Sequence[Callable[[], None]]) -> None:
         self._over = threading.Event()
@@ -21,11 +21,11 @@ class Crew:
 
     @property
     def least(self) -> int:
-        """Steps that each has made, at least."""
+        """Least number of steps that a worker has made."""
         return min(self._steps)
 
     def check(self) -> None:
-        """Raise what went wrong, if anything did."""
+        """Raise the first failure, if there is any."""
         if self._failure is not None:
             raise self._failure
 

@@ -17,25 +17,25 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """An event to be sent: contents that no other event has."""
+    """An event to be sent, whose content no other event has."""
 
     type: str
     body: bytes
 
     @property
     def digest(self) -> Digest:
-        """What it is known by."""
+        """Digest that identifies the event."""
         return digest(self.type, self.body)
 
 
 def digest(kind: str, body: bytes) -> Digest:
-    """Of an event's type and body, to the byte."""
+    """Return the digest of an event's exact type and body."""
     return hashlib.blake2b(kind.encode() + b"\0" + body, digest_size=DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What an answer says of an event: who sent it, and its index; None where the answer does not tell that."""
+    """Sender and index of an event as a response shows them; the index is None if it does not show that."""
 
     writer: str
     index: int | None
@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(slots=True)
 class Sent:
-    """The events that were sent to one stream. `acknowledged` is in the order of the answers."""
+    """The events that were sent to one stream; `acknowledged` is in the order of the responses."""
 
     acknowledged: dict[Digest, Place] = field(default_factory=dict)
     refused: set[Digest] = field(default_factory=set)
@@ -52,10 +52,10 @@ class Sent:
 
 @dataclass(slots=True)
 class Ledger:
-    """All streams: named streams, aggregates and tags by their names in the feed. Safe under threads.
+    """The sent events of all streams, aggregates and tags, by their names in the feed; safe for use by several threads.
 
     Attributes:
-        wrong: answers that cannot be true, in words.
+        wrong: descriptions of responses that cannot be true.
     """
 
     streams: dict[str, Sent] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Ledger:
         first: int | None,
         expected: int | None = None,
     ) -> None:
-        """An append was answered: its events begin at `first`, and were to begin at `expected`."""
+        """Record that an append was applied: its events begin at `first`, and were expected to begin at `expected`."""
         with self._lock:
             sent = self.streams.setdefault(stream, Sent())
             for number, event in enumerate(events):
@@ -84,32 +84,32 @@ class Ledger:
                     self.wrong.append(f"{stream}: appended at #{first}, where {writer} expected #{expected}")
 
     def refused(self, stream: str, events: Iterable[Sample]) -> None:
-        """An append was refused: someone else was first."""
+        """Record that an append was refused because another was first."""
         with self._lock:
             self.streams.setdefault(stream, Sent()).refused.update(event.digest for event in events)
 
     def unanswered(self, stream: str, events: Iterable[Sample]) -> None:
-        """What became of an append is not known."""
+        """Record that the outcome of an append is unknown."""
         with self._lock:
             self.streams.setdefault(stream, Sent()).unanswered.update(event.digest for event in events)
 
     def conflicted(self) -> None:
-        """Count a refusal; an append to several tags is one."""
+        """Count a refusal; an append to several tags counts once."""
         with self._lock:
             self.conflicts += 1
 
     def note(self, trouble: str) -> None:
-        """An answer that there must not be."""
+        """Record a response that must not occur."""
         with self._lock:
             self.wrong.append(trouble)
 
     def least(self, stream: str) -> int:
-        """How many events of a stream were acknowledged at least: whoever reads from now on must find them."""
+        """Return how many events of a stream were acknowledged so far, which every later read must return."""
         with self._lock:
             return self._least.get(stream, 0)
 
     @property
     def events(self) -> int:
-        """Acknowledged ones, of all streams; a tagged event counts for each of its tags."""
+        """Number of acknowledged events in all streams; a tagged event counts for each of its tags."""
         with self._lock:
             return sum(len(sent.acknowledged) for sent in self.streams.values())

@@ -15,19 +15,19 @@ SHARES = (0.5, 0.9, 0.99, 1.0)
 
 
 def percentiles(seconds: Sequence[float]) -> tuple[float, ...]:
-    """The value at each share, by nearest rank; zeros where there is nothing."""
+    """Return the value at each share, by nearest rank; zeros if there are no values."""
     ordered = sorted(seconds)
     return tuple(ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0 for share in SHARES)
 
 
 @dataclass(slots=True)
 class Operation:
-    """One kind of request.
+    """Figures of one kind of request.
 
     Attributes:
-        seconds: of each request that was answered, a retried one counted each time it was sent.
-        statuses: how often each came; 0 is no answer at all.
-        retried: requests that were sent again.
+        seconds: durations of the answered requests; a retried one counts each time it was sent.
+        statuses: number of responses by status; 0 is no response.
+        retried: number of requests that were sent again.
         read, write: capacity units, where answers tell them.
     """
 
@@ -40,13 +40,13 @@ class Operation:
 
 @dataclass(slots=True)
 class Measures:
-    """All of a run."""
+    """Figures of all requests of a run."""
 
     operations: defaultdict[str, Operation] = field(default_factory=lambda: defaultdict(Operation))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def sent(self, operation: str, status: int, seconds: float, *, again: bool) -> None:
-        """A request was answered, or was not: status 0."""
+        """Record a request with the status of its response; 0 if there was none."""
         with self._lock:
             found = self.operations[operation]
             found.statuses[status] += 1
@@ -55,26 +55,26 @@ class Measures:
                 found.seconds.append(seconds)
 
     def cost(self, operation: str, read: float, write: float) -> None:
-        """What an answer said that it took."""
+        """Record the capacity units that a response reports."""
         with self._lock:
             found = self.operations[operation]
             found.read += read
             found.write += write
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Discard all figures."""
         with self._lock:
             self.operations.clear()
 
     def answered(self, *statuses: int) -> int:
-        """How many answers there were of these statuses."""
+        """Return the number of responses with these statuses."""
         with self._lock:
             return sum(each.statuses[status] for each in self.operations.values() for status in statuses)
 
 
 @dataclass(slots=True)
 class Lag:
-    """Seconds from an append's answer to the moment when a reader of the feed has its last event."""
+    """Seconds from the response to an append until a reader of the feed receives its last event."""
 
     clock: Callable[[], float] = monotonic
     seconds: array[float] = field(default_factory=lambda: array("d"))
@@ -83,7 +83,7 @@ class Lag:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def acknowledged(self, stream: str, index: int) -> None:
-        """An append was answered, whose last event is at `index`."""
+        """Record that an append was answered, whose last event is at `index`."""
         now = self.clock()
         with self._lock:
             if self._reached.get(stream, -1) >= index:  # the feed was faster than the answer
@@ -92,13 +92,13 @@ class Lag:
                 self._waiting[stream, index] = now
 
     def forget(self) -> None:
-        """Begin anew; what is on its way is not counted."""
+        """Discard all figures, and do not measure events that are on their way."""
         with self._lock:
             del self.seconds[:]
             self._waiting.clear()
 
     def arrived(self, stream: str, index: int) -> None:
-        """An event has come."""
+        """Record that a reader received an event."""
         now = self.clock()
         with self._lock:
             self._reached[stream] = max(index, self._reached.get(stream, -1))

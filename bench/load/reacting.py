@@ -16,7 +16,7 @@ PATIENCE: Final = 60.0
 
 
 def stages(places: Places) -> str:
-    """The stages of the checkout, and in `dev` the reaction, which may use its own table alone."""
+    """Return the checkout's stages, with the reaction in `dev`, which may only use its own table."""
     found: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
     reaction = {
@@ -28,7 +28,7 @@ def stages(places: Places) -> str:
 
 
 def make_table(endpoint: Endpoint) -> None:
-    """The reaction's own, before anything is deployed."""
+    """Create the reaction's table before anything is deployed."""
     endpoint.client("dynamodb").create_table(
         TableName=TABLE,
         KeySchema=[{"AttributeName": "stream", "KeyType": "HASH"}],
@@ -38,7 +38,7 @@ def make_table(endpoint: Endpoint) -> None:
 
 
 def reaction_differs(endpoint: Endpoint, wanted: Mapping[str, int]) -> Iterator[str]:
-    """What is wrong with the reaction, which should come to so many events of each stream; waited for."""
+    """Yield what is wrong with the reaction, after waiting until it should have handled these numbers of events."""
     found, since = _reached(endpoint), time.monotonic()
     while any(found.get(stream, (0, 0))[0] < events for stream, events in wanted.items()):
         if time.monotonic() - since > PATIENCE:

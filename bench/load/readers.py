@@ -19,7 +19,7 @@ WAIT_SECONDS = 1
 
 @dataclass(slots=True, kw_only=True)
 class Reader:
-    """Reads streams, aggregates and tags, each of which must hold what was acknowledged before the read began."""
+    """Reads streams, aggregates and tags, and checks that they contain everything acknowledged before the read."""
 
     api: Api
     ledger: Ledger
@@ -29,7 +29,7 @@ class Reader:
     luck: random.Random
 
     def step(self) -> None:
-        """One read."""
+        """Make one read."""
         self.luck.choice((self._state, self._page, self._aggregate, self._tag))()
 
     def _state(self) -> None:
@@ -74,12 +74,12 @@ class Reader:
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """Follows one partition of the feed by long polls, and keeps which events have come, in that order.
+    """Follows one partition of the feed by long polling, and records the events in order of arrival.
 
     Attributes:
-        at: the checkpoint to go on from.
-        marker: in the name of every stream of this run.
-        seen: the indexes that have come, by stream.
+        at: checkpoint to continue from.
+        marker: part of the name of every stream of this run.
+        seen: indices of the received events, by stream.
     """
 
     api: Api
@@ -91,7 +91,7 @@ class Follower:
     seen: dict[str, list[int]] = field(default_factory=dict)
 
     def step(self) -> None:
-        """One page."""
+        """Read one page."""
         query = {"from": self.at, "limit": 1_000, "wait": WAIT_SECONDS}
         answer = self.api("feed: page", "GET", f"/feed/{self.partition}", query=query)
         if answer.status != HTTPStatus.OK:

@@ -14,7 +14,7 @@ AFTERWARDS = "reading back"
 
 
 def report(load: Load) -> Iterator[Report]:
-    """The tables of a run."""
+    """Yield the tables of a run."""
     shown = {name: each for name, each in sorted(load.measures.operations.items()) if name != AFTERWARDS}
     yield Report(
         title=f"{load.seconds:,.0f} s of load",

@@ -46,7 +46,7 @@ Tell = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """An HTTP API, and who asks it."""
+    """An HTTP API, and the credentials of its caller."""
 
     url: str
     region: str
@@ -54,14 +54,14 @@ class Target:
 
     @classmethod
     def embedded(cls, deployment: LocalDeployment) -> Target:
-        """That of a deployment on the embedded AWS."""
+        """Return the API of a deployment on the embedded AWS."""
         return cls(
             url=deployment.api_url, region=deployment.endpoint.region, credentials=Credentials(KEY, SECRET)
         )
 
     @classmethod
     def deployed(cls, cloudformation: Any, stack: str, credentials: Credentials) -> Target:
-        """That of a stage on AWS, by the name of the stack that holds its tables: the stage's outputs tell the rest.
+        """Return the API of a stage on AWS, by the name of its store's stack and the stage's outputs.
 
         Raises:
             LookupError: the stack holds no tables, or no stack beside it an API.
@@ -77,7 +77,7 @@ class Target:
 
 @dataclass(slots=True, kw_only=True)
 class Load:
-    """One run against a stage: what is written has `marker` in its name, so others may use the same tables."""
+    """One run against a stage. Everything it writes has `marker` in its name, so others may use the same tables."""
 
     target: Target
     tell: Tell
@@ -92,12 +92,12 @@ class Load:
 
     @property
     def api(self) -> Api:
-        """A pool of connections of its own."""
+        """A client with its own connection pool."""
         at = self.target
         return Api(at.url, credentials=at.credentials, region=at.region, measures=self.measures)
 
     def put_on(self, seconds: float) -> None:
-        """Write, read and follow for so many seconds, until the followers have everything that was stored."""
+        """Write, read and follow for `seconds`, until the followers have received everything that was stored."""
         api = self.api
         self.starts = tails(api)
         self.followers = [self._follower(api, partition, at) for partition, at in self.starts.items()]
@@ -113,7 +113,7 @@ class Load:
             self._catch_up(following)
 
     def differences(self) -> Iterator[str]:
-        """All that is not as it must be, in the store and in the feed, read anew."""
+        """Yield everything that is wrong in the store and in the feed, read anew."""
         yield from self.ledger.wrong
         try:
             stored = {name: read_back(self.api, name) for name in self.ledger.streams}
@@ -187,7 +187,7 @@ class Load:
         return [f"{beginning}-{number}" for number in range(count)]
 
     def _warm(self, *crews: Crew) -> None:
-        """Wait until everyone has been answered a few times: functions start cold, a dozen at once on a few cores."""
+        """Wait until each worker has had a few responses: functions start cold, a dozen at once on a few cores."""
         ends = time.monotonic() + PATIENCE
         while min(crew.least for crew in crews) < WARM and time.monotonic() < ends:
             time.sleep(0.2)
@@ -213,7 +213,7 @@ class Load:
         )
 
     def _catch_up(self, following: Crew) -> None:
-        """Wait until the followers have as much as is stored; what they lack then, the verification tells."""
+        """Wait until the followers have received what is stored; the verification reports what they lack."""
         wanted = sum(map(len, self.stored.values()))
         count, since = -1, time.monotonic()
         while count < wanted and time.monotonic() - since < PATIENCE:

@@ -24,7 +24,7 @@ LARGE: Final = 450_000
 
 
 def document(luck: random.Random) -> Sample:
-    """An event whose body is JSON."""
+    """Return an event whose body is JSON."""
     body = json.dumps(
         {
             "id": uuid.UUID(int=luck.getrandbits(128)).hex,
@@ -36,7 +36,7 @@ def document(luck: random.Random) -> Sample:
 
 
 def anything(luck: random.Random, *, large: float = 0.0) -> Sample:
-    """An event whose body is JSON, or any bytes, or with this probability more than an item holds."""
+    """Return an event whose body is JSON or arbitrary bytes, or with this probability too large for an item."""
     chosen = luck.random()
     if chosen < large:
         return Sample(type="Large", body=luck.randbytes(LARGE))
@@ -46,7 +46,7 @@ def anything(luck: random.Random, *, large: float = 0.0) -> Sample:
 
 
 def written(sample: Sample) -> dict[str, Any]:
-    """An event as it is sent."""
+    """Return the JSON of an event in a request."""
     try:
         return {"type": sample.type, "data": RawJSON(sample.body.decode())}
     except UnicodeDecodeError:
@@ -54,7 +54,7 @@ def written(sample: Sample) -> dict[str, Any]:
 
 
 def body_of(view: dict[str, Any], api: Api) -> bytes:
-    """An event's body from an answer, to the byte; from the bucket where it lies there; nothing where it is gone."""
+    """Return the exact body of an event in a response, from the bucket if it is there; empty if it has none."""
     if "dataUrl" in view:
         # Random bytes do not compress, so none of those that are sent is stored but as it is.
         return api.fetch(view["dataUrl"]["url"])

@@ -26,11 +26,11 @@ LARGE = 0.003
 
 @dataclass(slots=True, kw_only=True)
 class StreamWriter:
-    """Appends on the state that it knows, or on none.
+    """Appends at the state that it knows, or at any.
 
     Attributes:
         shared: streams that others write to.
-        own: streams that only this one writes to: there it never meets a conflict.
+        own: streams that only this writer writes to, so that it never gets a conflict.
     """
 
     name: str
@@ -43,7 +43,7 @@ class StreamWriter:
     _known: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def step(self) -> None:
-        """One append, whatever comes of it."""
+        """Make one append, whatever its result."""
         private = self.luck.random() >= CONTENDED
         stream = self.luck.choice(self.own if private else self.shared)
         events = [anything(self.luck, large=LARGE) for _ in range(self.luck.choice((1, 1, 1, 2, 5)))]
@@ -66,7 +66,7 @@ class StreamWriter:
                     self.ledger.note(f"{stream}: an append was answered {answer}")
 
     def _expecting(self, stream: str) -> tuple[str, int | None]:
-        """An ETag and its version: 0 for a stream that must be new, None for whatever it is."""
+        """Return an ETag and its version: 0 if the stream must be new, None for any version."""
         if self.luck.random() < UNCONDITIONAL:
             return "", None
         if stream not in self._known:
@@ -94,7 +94,7 @@ class StreamWriter:
         self._known[stream] = answer.etag, answer.json["version"]
 
     def _repeat(self, stream: str, events: Sequence[Sample], headers: dict[str, str], before: Answer) -> None:
-        """The same append under the same key: answered like the first, and nothing written."""
+        """Repeat an append with the same key, which must return the first response and write nothing."""
         again = self._send(stream, events, headers)
         same = again.status == HTTPStatus.CREATED and again.json["first"] == before.json["first"]
         if not (same and again.json["replayed"]):

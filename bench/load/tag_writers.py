@@ -23,7 +23,7 @@ UNCONDITIONAL = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A position, and how many events it has seen."""
+    """A position, and the number of events that were read up to it."""
 
     position: str
     events: int
@@ -31,11 +31,11 @@ class Seen:
 
 @dataclass(slots=True, kw_only=True)
 class TagWriter:
-    """Appends events of a course and of a student.
+    """Appends events with the tags of a course and of a student.
 
     Attributes:
-        courses: tags that others write to, and that conditions are on.
-        students: tags that only this one writes to.
+        courses: tags that others write to, and that conditions query.
+        students: tags that only this writer writes to.
     """
 
     name: str
@@ -48,7 +48,7 @@ class TagWriter:
     _seen: dict[str, Seen] = field(default_factory=dict)
 
     def step(self) -> None:
-        """One append, whatever comes of it."""
+        """Make one append, whatever its result."""
         course, student = self.luck.choice(self.courses), self.luck.choice(self.students)
         events = [document(self.luck) for _ in range(self.luck.choice((1, 1, 2)))]
         body: dict[str, Any] = {"events": [self._event(event, [course, student]) for event in events]}
@@ -69,7 +69,7 @@ class TagWriter:
         return {**written(event), "tags": tags, "id": str(own)}
 
     def _standing(self, course: str) -> Seen | None:
-        """What is known of a course, read where nothing is; None where it cannot be read now."""
+        """Return the position in a course, read if it is unknown; None if it cannot be read now."""
         if course in self._seen:
             return self._seen[course]
         body: dict[str, Any] = {"query": _asking(course)}

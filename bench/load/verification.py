@@ -22,7 +22,7 @@ class Found:
 
 
 def stream_differs(stream: str, sent: Sent, found: Sequence[Found]) -> Iterator[str]:
-    """What is wrong with one stream as it was read."""
+    """Yield what is wrong with one stream as it was read."""
     for position, event in enumerate(found):
         if event.index != position:
             yield f"{stream}: #{event.index} came where #{position} was to come"
@@ -59,7 +59,7 @@ def _acknowledged(stream: str, sent: Sent, places: Mapping[Digest, int]) -> Iter
 
 
 def feed_differs(stream: str, stored: Sequence[Found], fed: Sequence[Found]) -> Iterator[str]:
-    """What is wrong with a stream in the feed, where the store has `stored`."""
+    """Yield what is wrong with a stream in the feed, compared with the events in the store."""
     if len(fed) != len(stored):
         yield f"{stream}: the feed has {len(fed)} events, the store {len(stored)}"
     for there, here in zip(stored, fed, strict=False):
@@ -71,7 +71,7 @@ def feed_differs(stream: str, stored: Sequence[Found], fed: Sequence[Found]) -> 
 
 
 def followed_differs(stream: str, count: int, indices: Sequence[int]) -> Iterator[str]:
-    """What is wrong with the events of a stream as a follower met them while they were written."""
+    """Yield what is wrong with the events of a stream as a follower received them during the writes."""
     if list(indices) != list(range(count)):
         wrong = next(
             (f"#{index} where #{at} was to come" for at, index in enumerate(indices) if at != index),

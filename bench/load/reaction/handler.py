@@ -18,7 +18,7 @@ TABLE = os.environ["REACHED_TABLE"]
 
 @reaction(name="load", categories=["Load"])
 def reached(delivery: Delivery) -> None:
-    """Write down where the stream stands now."""
+    """Store the number of events of the stream that were handled."""
     indices = [event.index for event in delivery.events]
     whole = all(after == before + 1 for before, after in pairwise(indices))
     key = {"stream": {"S": delivery.stream}}
