@@ -84,14 +84,14 @@ def _accept(listener: socket.socket) -> None:
 
 
 def _grant(client: socket.socket) -> None:
-    with suppress(OSError), client, client.makefile("rb") as asked:
-        while line := asked.readline():
+    with suppress(OSError), client, client.makefile("rb") as request:
+        while line := request.readline():
             length = 0
             while line not in (b"\r\n", b""):
                 name, _, value = line.partition(b":")
                 length = int(value) if name.lower() == b"content-length" else length
-                line = asked.readline()
-            asked.read(length)
+                line = request.readline()
+            request.read(length)
             client.sendall(_GRANTED)
 
 
@@ -147,30 +147,30 @@ def _handling(execute: Execute) -> Callable[[], object]:
     handler = serve("append", open_deployment(Settings.of(streams_table="streams"), execute=execute))
     handler.__self__._metrics.keep()  # type: ignore[attr-defined]  # noqa: SLF001
     data = json.loads(body(random.Random(1), 600, "json"))
-    asked = {"events": [{"type": "Happened", "data": data}]}
+    payload = {"events": [{"type": "Happened", "data": data}]}
 
     def ask(event: dict[str, Any]) -> str:
         answer = handler(event, CONTEXT)
         assert answer["statusCode"] == HTTPStatus.CREATED, answer
         return str(answer["headers"]["ETag"])
 
-    etag = ask(request("/streams/Bench-1/events", asked, None, None))
-    event = request("/streams/Bench-1/events", asked, etag, None)
+    etag = ask(request("/streams/Bench-1/events", payload, None, None))
+    event = request("/streams/Bench-1/events", payload, etag, None)
     return lambda: ask(event)
 
 
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
-    (found,) = progress("append-cpu", (compared() for _ in range(1)), 1)
+    (comparison,) = progress("append-cpu", (compared() for _ in range(1)), 1)
     Report(
         title="CPU of an append by token: the middle of the rounds",
         columns=["way", "µs", "times"],
         rows=[
-            (way, f"{found.took(way).seconds * 1e6:.0f}", f"{1 / found.ratio(way, 'bare'):.2f}")
+            (way, f"{comparison.took(way).seconds * 1e6:.0f}", f"{1 / comparison.ratio(way, 'bare'):.2f}")
             for way in ("bare", "light", "boto3", "function")
         ],
     ).print()
-    if over := [way for way, most in BOUNDS.items() if found.ratio(way, "bare") < 1 / most]:
+    if over := [way for way, most in BOUNDS.items() if comparison.ratio(way, "bare") < 1 / most]:
         raise SystemExit(f"more of the CPU of a bare update than bounded: {', '.join(over)}")
 
 

@@ -327,12 +327,12 @@ def main() -> None:
 def _print(what: str, setups: Sequence[Setup], pace: Pace) -> dict[str, float]:
     """Print a table with a column for each setup, with sums."""
     bills = [bill(setup, pace) for setup in setups]
-    sums = {setup.name: sum(each.values()) for setup, each in zip(setups, bills, strict=True)}
-    rows = [(name, *(f"{each[name]:.2f}" for each in bills)) for name in bills[0]]
+    sums = {setup.name: sum(bill_.values()) for setup, bill_ in zip(setups, bills, strict=True)}
+    rows = [(name, *(f"{bill_[name]:.2f}" for bill_ in bills)) for name in bills[0]]
     Report(
         title=f"Dollars for a million appends, {what}, {pace.name}: {pace.a_second:.2g} a second",
         columns=["", *sums],
-        rows=[*rows, ("in all", *(f"{each:.2f}" for each in sums.values()))],
+        rows=[*rows, ("in all", *(f"{total:.2f}" for total in sums.values()))],
     ).print()
     return sums
 

@@ -57,23 +57,23 @@ def took(setup: Setup) -> Took:
 
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
-    found = {setup: took(setup) for setup in BOUNDS}
+    results = {setup: took(setup) for setup in BOUNDS}
     Report(
         title="An append over HTTP, alone and in bulk of ten",
         columns=["", "requests", "write units", "read units", "dollars a million", "bound"],
         rows=[
             (
                 setup.name,
-                f"{each.requests:.2f}",
-                f"{each.write:.2f}",
-                f"{each.read:.2f}",
-                f"{each.dollars:.2f}",
+                f"{figures.requests:.2f}",
+                f"{figures.write:.2f}",
+                f"{figures.read:.2f}",
+                f"{figures.dollars:.2f}",
                 f"{BOUNDS[setup].dollars:.2f}",
             )
-            for setup, each in found.items()
+            for setup, figures in results.items()
         ],
     ).print()
-    if over := [setup.name for setup, each in found.items() if not each.within(BOUNDS[setup])]:
+    if over := [setup.name for setup, figures in results.items() if not figures.within(BOUNDS[setup])]:
         raise SystemExit(f"over the bound: {over}")
 
 

@@ -176,8 +176,8 @@ def main() -> None:
     """Measure the corpus, print the figures, and exit with an error if a bound is exceeded."""
     workloads = corpus()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(measure, workloads, chunksize=4)
-        results = list(progress("calving", found, len(workloads)))
+        measured = pool.map(measure, workloads, chunksize=4)
+        results = list(progress("calving", measured, len(workloads)))
     _print_classes([result for result in results if result.workload.length == max(LENGTHS)])
     _print_lengths(results)
     _print_alternatives()
@@ -189,7 +189,7 @@ def main() -> None:
 def _print_classes(results: list[Result]) -> None:
     Report(
         title=f"{max(LENGTHS):,} appends: write units an event, and how far above the optimum, by shape",
-        columns=["event", "unfold", *(column for each in SHAPES for column in (each.shape, "above"))],
+        columns=["event", "unfold", *(column for shape in SHAPES for column in (shape.shape, "above"))],
         rows=[
             (f"{size:,} B", f"{unfold:,} B" if unfold else "", *_cells(results, size, unfold))
             for size, unfold in product(SIZES, UNFOLDS)

@@ -39,8 +39,8 @@ def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
     workloads = [*BOUNDS, *UNBOUND]
     with dynamodb() as endpoint:
-        found = (charged(endpoint, workload) for workload in workloads)
-        units = dict(zip(workloads, progress("capacity", found, len(workloads)), strict=True))
+        figures = (charged(endpoint, workload) for workload in workloads)
+        units = dict(zip(workloads, progress("capacity", figures, len(workloads)), strict=True))
     Report(
         title="1,000 single appends to one stream by token: units an event, DynamoDB Local",
         columns=["event", "stored", "unfold", "write", "bound", "in memory", "read"],

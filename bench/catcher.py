@@ -76,9 +76,9 @@ WAYS: dict[str, Callable[[Any, str], dict[str, Any]]] = {
 
 def _pages(client: Any, table: str) -> Iterator[dict[str, Any]]:
     """Yield every page of every epoch."""
-    paginator, epoch, found = client.get_paginator("query"), 0, True
-    while found:
-        found = False
+    paginator, epoch, has_items = client.get_paginator("query"), 0, True
+    while has_items:
+        has_items = False
         for page in paginator.paginate(
             TableName=table,
             KeyConditionExpression="p = :p",
@@ -86,7 +86,7 @@ def _pages(client: Any, table: str) -> Iterator[dict[str, Any]]:
             ConsistentRead=True,
             ReturnConsumedCapacity="TOTAL",
         ):
-            found = found or bool(page["Items"])
+            has_items = has_items or bool(page["Items"])
             yield page
         epoch += 1
 
@@ -119,13 +119,13 @@ def main() -> None:
     url, table, way = sys.argv[1:]
     client = Endpoint(url=url).client("dynamodb")
     began, worked = time.perf_counter(), time.process_time()
-    found = WAYS[way](client, table)
-    found |= {
+    result = WAYS[way](client, table)
+    result |= {
         "seconds": time.perf_counter() - began,
         "cpu": time.process_time() - worked,
         "peak": peak_bytes(),
     }
-    print(json.dumps(found))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

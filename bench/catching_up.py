@@ -97,7 +97,7 @@ def main() -> None:
         raise SystemExit("; ".join(missed))
 
 
-def _print(title: str, found: Mapping[Load, Compared[Took]], ways: tuple[str, ...], beside: str) -> None:
+def _print(title: str, results: Mapping[Load, Compared[Took]], ways: tuple[str, ...], beside: str) -> None:
     Report(
         title=title,
         columns=[
@@ -113,7 +113,7 @@ def _print(title: str, found: Mapping[Load, Compared[Took]], ways: tuple[str, ..
         ],
         rows=[
             _row(load, way, compared.took(way), compared.ratio(way, beside))
-            for load, compared in found.items()
+            for load, compared in results.items()
             for way in ways
         ],
     ).print()

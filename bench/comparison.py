@@ -38,8 +38,8 @@ def main() -> None:
     """Run every workload, and print the tables."""
     with dynamodb() as endpoint:
         workloads = (w1, w2, w3, lambda: w4(endpoint), lambda: w5(endpoint))
-        found = (workload() for workload in workloads)
-        for report in list(progress("workloads", found, len(workloads))):
+        tables = (workload() for workload in workloads)
+        for report in list(progress("workloads", tables, len(workloads))):
             report.print()
 
 
@@ -115,7 +115,7 @@ def w5(endpoint: Endpoint) -> Report:
         for loads in W5:
             took = contend(endpoint, laid, kind, loads)
             name = named(laid, kind) + ("" if loads == "read" else f", {loads}")
-            ours[name] = (f"{took.kept}", f"{took.wasted:,.0f}", f"{took.read:,.0f}")
+            ours[name] = (f"{took.stored}", f"{took.wasted:,.0f}", f"{took.read:,.0f}")
     return Report(
         title="W5: 8 writers on one stream, 160 appends",
         columns=("", "events kept", "wasted write units", "read units"),

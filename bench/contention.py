@@ -152,13 +152,13 @@ class Contention:
     """Figures of contending writers.
 
     Attributes:
-        kept: number of events that are stored in the end.
+        stored: number of events that are stored in the end.
         wasted: write units of appends that were refused.
         seconds: simulated duration in seconds.
         longest: duration of the longest decision in seconds.
     """
 
-    kept: int
+    stored: int
     wasted: float
     read: float
     seconds: float
@@ -211,13 +211,13 @@ class Subject:
     Attributes:
         read: bound of the read units of all decisions.
         writer: function that makes the function which makes one decision.
-        kept: function that counts the stored events.
+        count: function that counts the stored events.
     """
 
     name: str
     read: int
     writer: Callable[[Place], Callable[[bytes], object]]
-    kept: Callable[[Place], int]
+    count: Callable[[Place], int]
 
 
 def _on_a_stream(place: Place) -> Callable[[bytes], object]:
@@ -312,27 +312,27 @@ SUBJECTS: Final = (
         name="a stream",
         read=200,
         writer=_on_a_stream,
-        kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
+        count=lambda place: sum(1 for _ in place.streams.read(STREAM)),
     ),
     Subject(
         name="a stream, without deciders",
         read=200,
         writer=_by_a_loop,
-        kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
+        count=lambda place: sum(1 for _ in place.streams.read(STREAM)),
     ),
     Subject(
         name="a stream, by plain calls of load and append",
         read=600,
         writer=_by_plain_calls,
-        kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
+        count=lambda place: sum(1 for _ in place.streams.read(STREAM)),
     ),
-    Subject(name="two streams", read=400, writer=_on_two_streams, kept=_events_of_both),
-    Subject(name="a tag", read=1_800, writer=_on_a_tag, kept=lambda place: place.tagged.count(TAG)),
+    Subject(name="two streams", read=400, writer=_on_two_streams, count=_events_of_both),
+    Subject(name="a tag", read=1_800, writer=_on_a_tag, count=lambda place: place.tagged.count(TAG)),
     Subject(
         name="an aggregate",
         read=200,
         writer=_on_an_aggregate,
-        kept=lambda place: len(list(place.aggregates.events_after(AGGREGATE, 0))),
+        count=lambda place: len(list(place.aggregates.events_after(AGGREGATE, 0))),
     ),
 )
 
@@ -395,7 +395,7 @@ def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> 
     schedule.run()
     units = meter.units
     return Contention(
-        kept=subject.kept(replace(process(), driver=Driver(execute=tables.execute, meter=Meter()))),
+        stored=subject.count(replace(process(), driver=Driver(execute=tables.execute, meter=Meter()))),
         wasted=refused.units.write,
         read=units.read,
         seconds=schedule.now,
@@ -405,7 +405,7 @@ def contend(subject: Subject, seed: int, kind: Kind, request: float = QUICK) -> 
 
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
-    found = {
+    results = {
         (subject, kind, request, seed): contend(subject, seed, kind, request)
         for subject in SUBJECTS
         for kind in get_args(Kind)
@@ -418,16 +418,16 @@ def main() -> None:
         rows=[
             (
                 f"{subject.name}: {kind}, requests of {request * 1000:.0f} ms, seed {seed}",
-                f"{took.kept}",
+                f"{took.stored}",
                 f"{took.wasted:,.0f}",
                 f"{took.read:,.0f}",
                 f"{took.seconds:.2f}",
                 f"{took.longest:.2f} s",
             )
-            for (subject, kind, request, seed), took in found.items()
+            for (subject, kind, request, seed), took in results.items()
         ],
     ).print()
-    over = sorted({subject.name for (subject, *_), took in found.items() if not within(subject, took)})
+    over = sorted({subject.name for (subject, *_), took in results.items() if not within(subject, took)})
     if over:
         raise SystemExit(
             f"events lost, or over {WASTED} write units, or too many read units: {', '.join(over)}"
@@ -436,7 +436,7 @@ def main() -> None:
 
 def within(subject: Subject, took: Contention) -> bool:
     """Return whether no event was lost, and the bounds are kept."""
-    return took.kept == WRITERS * EACH and took.wasted <= WASTED and took.read <= subject.read
+    return took.stored == WRITERS * EACH and took.wasted <= WASTED and took.read <= subject.read
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def compared(endpoint: Endpoint, events: int, rounds: int = ROUNDS) -> Compared[
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is missed."""
     with dynamodb() as endpoint:
-        found = compared(endpoint, EVENTS)
+        comparison = compared(endpoint, EVENTS)
     ways = ("requests", "export")
     Report(
         title=f"Exporting {EVENTS:,} events of {BYTES} bytes to Parquet, DynamoDB Local",
@@ -132,16 +132,16 @@ def main() -> None:
                 f"{EVENTS / took.seconds:,.0f}",
                 f"{took.cpu / EVENTS * 1e6:.1f}",
                 f"{took.peak / 2**20:.1f} MB" if took.peak else "",
-                f"{found.ratio(way, 'requests'):.2f}",
+                f"{comparison.ratio(way, 'requests'):.2f}",
             )
             for way in ways
-            for took in (found.took(way),)
+            for took in (comparison.took(way),)
         ],
     ).print()
     missed = []
-    if (ratio := found.ratio("export", "requests")) < SPEED:
+    if (ratio := comparison.ratio("export", "requests")) < SPEED:
         missed.append(f"an export at {ratio:.2f} of the bare requests")
-    if (peak := max(each["export"].peak for each in found.rounds)) > MEMORY:
+    if (peak := max(round_["export"].peak for round_ in comparison.rounds)) > MEMORY:
         missed.append(f"an export takes {peak / 2**20:.0f} MB")
     if missed:
         raise SystemExit("; ".join(missed))

@@ -45,13 +45,13 @@ def spans(events: int) -> Iterator[Span]:
         reached[batch.stream] += len(batch.events)
 
 
-def index(tables: MemoryTables, found: Iterable[Span], at_once: int) -> int:
+def index(tables: MemoryTables, entries: Iterable[Span], at_once: int) -> int:
     """Index spans, `at_once` in an entry, and return their number of events."""
     driver = Driver(execute=tables.execute, meter=Meter())
     indexer = Indexer(driver=driver, index_table=INDEX.kind, sources=(tips_source(TIPS.kind),))
     indexer.register()
     indexing = Indexing(table=INDEX.kind, heal=heal_tips(TIPS.kind), ids=indexer.ids)
-    partition, waiting, events = Partition(number=PARTITION), iter(found), 0
+    partition, waiting, events = Partition(number=PARTITION), iter(entries), 0
     while batch := list(islice(waiting, at_once)):
         events += driver.run(indexing.ingest(partition, batch)).events
     return events
@@ -68,13 +68,13 @@ def full_feed(events: int, at_once: int) -> MemoryTables:
     """Store events in their streams, and index them."""
     tables = memory_tables()
     store = memory_tips(tables)
-    found: list[Span] = []
+    entries: list[Span] = []
     reached = Counter[str]()
     for batch in appends(events):
         assert isinstance(store.append(batch.stream, batch.events), Appended)
-        found.append(Span(batch.stream, reached[batch.stream], tuple(event.type for event in batch.events)))
+        entries.append(Span(batch.stream, reached[batch.stream], tuple(event.type for event in batch.events)))
         reached[batch.stream] += len(batch.events)
-    index(tables, found, at_once)
+    index(tables, entries, at_once)
     return tables
 
 

@@ -116,9 +116,9 @@ def extended(carried: int, grown: int, before: int, after: int) -> int:
     return write_units(BARE + max(carried + before, carried + grown + after))
 
 
-def left_behind(carried: int, unfolds: int, *, kept: bool) -> float:
+def left_behind(carried: int, unfolds: int, *, keeps_unfolds: bool) -> float:
     """Return the cost of leaving a page, in write units."""
-    moved = _READ * read_units(BARE + carried + unfolds) if kept and unfolds else 0
+    moved = _READ * read_units(BARE + carried + unfolds) if keeps_unfolds and unfolds else 0
     return (_ITEM + BARE + unfolds) * _UNITS_PER_BYTE + moved
 
 
@@ -128,7 +128,7 @@ def optimum(stream: Stream) -> float:
     before = 0
     for position, (grown, after, replaces) in enumerate(stream.appends()):
         begun = min(
-            cost + (left_behind(carried, before, kept=not replaces) if position else 0)
+            cost + (left_behind(carried, before, keeps_unfolds=not replaces) if position else 0)
             for cost, carried in states
         )
         on = [
@@ -153,18 +153,18 @@ def by_rule(stream: Stream, full: Callable[[Token, Token | None], bool] = is_ful
     """Return the cost of the choices that the rule makes."""
     units = others = 0.0
     carried = appends = before = 0
-    open_page, known = False, None
+    open_page, last_token = False, None
     for position, (grown, after, replaces) in enumerate(stream.appends()):
-        if not (open_page and known and fits(known, grown + after - before)):
-            others += left_behind(carried, before, kept=not replaces) if appends else 0
+        if not (open_page and last_token and fits(last_token, grown + after - before)):
+            others += left_behind(carried, before, keeps_unfolds=not replaces) if appends else 0
             units += write_units(BARE + carried + before) if open_page else 0
             units += write_units(BARE + grown + after)
             carried, appends = grown, 1
         else:
             units += extended(carried, grown, before, after)
             carried, appends = carried + grown, appends + 1
-        left = _token(position, carried, after, appends)
-        open_page, known, before = not full(left, known), left, after
+        token = _token(position, carried, after, appends)
+        open_page, last_token, before = not full(token, last_token), token, after
     return Cost(units=units, all=units + others)
 
 
@@ -192,13 +192,19 @@ def main() -> None:
     """Measure, print the worst stream of every shape, and exit with an error if a bound is exceeded."""
     rows, over = [], []
     for shape in progress("fullness", BOUNDS, len(BOUNDS)):
-        found = {stream: excess(stream) for stream in streams(shape)}
-        worst = max(found, key=lambda stream: found[stream])
-        mean = sum(found.values()) / len(found)
+        excesses = {stream: excess(stream) for stream in streams(shape)}
+        worst = max(excesses, key=lambda stream: excesses[stream])
+        mean = sum(excesses.values()) / len(excesses)
         rows.append(
-            (shape, f"{mean - 1:.1%}", f"{found[worst] - 1:.1%}", _named(worst), f"{BOUNDS[shape] - 1:.0%}")
+            (
+                shape,
+                f"{mean - 1:.1%}",
+                f"{excesses[worst] - 1:.1%}",
+                _named(worst),
+                f"{BOUNDS[shape] - 1:.0%}",
+            )
         )
-        over += [stream for stream, ratio in found.items() if ratio > BOUNDS[shape]]
+        over += [stream for stream, ratio in excesses.items() if ratio > BOUNDS[shape]]
     Report(
         title=f"{APPENDS} appends: cost above the optimum",
         columns=["sizes", "mean", "worst", "which", "bound"],

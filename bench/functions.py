@@ -152,22 +152,22 @@ class Functions:
             bulk: appends of a request.
             take: called after each `every` events.
         """
-        rng, handler, asked = random.Random(count), self._api("append"), list[dict[str, Any]]()
+        rng, handler, appends = random.Random(count), self._api("append"), list[dict[str, Any]]()
         loading = self._api("replay") if self.use.loads else None
         first = self._appended
         self._appended += count // together
         for number in range(first, self._appended):
             stream = f"Aircraft-N{100 + number % self.use.streams}AA"
             data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
-            events = [{"type": "FlightDeparted", "data": each} for each in data]
+            events = [{"type": "FlightDeparted", "data": datum} for datum in data]
             key = _fresh_key(rng) if self.use.timed else f"departure-{number}" if self.use.keyed else None
             if loading is not None and stream in self._etags:
                 self._answered("replay", loading, _reading(stream), 200)
             if bulk > 1:
-                asked.append(self._of_bulk(stream, events, key, asked))
-                if len(asked) == bulk:
-                    self._append_each(handler, asked)
-                    asked = []
+                appends.append(self._of_bulk(stream, events, key, appends))
+                if len(appends) == bulk:
+                    self._append_each(handler, appends)
+                    appends = []
             else:
                 self._append_one(handler, stream, events, key)
             self.now += together / pace
@@ -183,8 +183,8 @@ class Functions:
         self, stream: str, events: Sequence[Any], key: str | None, before: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
         """Return an append of a bulk request: the first of a stream expects the token, the others any version."""
-        known = self._etags.get(stream, '"no_stream"').strip('"')
-        expected = {} if any(each["stream"] == stream for each in before) else {"expected": known}
+        etag = self._etags.get(stream, '"no_stream"').strip('"')
+        expected = {} if any(member["stream"] == stream for member in before) else {"expected": etag}
         return {
             "stream": stream,
             "events": events,
@@ -192,12 +192,12 @@ class Functions:
             **({} if key is None else {"idempotencyKey": key}),
         }
 
-    def _append_each(self, handler: Handler, asked: Sequence[Mapping[str, Any]]) -> None:
-        answer = self._answered("append", handler, request("/appends", {"appends": asked}, "", None), 200)
-        for each in json.loads(answer["body"])["results"]:
-            if each["status"] != 201:  # noqa: PLR2004
-                raise AssertionError(each)
-            self._etags[each["stream"]] = f'"{each["token"]}"'
+    def _append_each(self, handler: Handler, appends: Sequence[Mapping[str, Any]]) -> None:
+        answer = self._answered("append", handler, request("/appends", {"appends": appends}, "", None), 200)
+        for result in json.loads(answer["body"])["results"]:
+            if result["status"] != 201:  # noqa: PLR2004
+                raise AssertionError(result)
+            self._etags[result["stream"]] = f'"{result["token"]}"'
 
     def _answered(
         self, function: str, handler: Handler, event: dict[str, Any], status: int
@@ -234,11 +234,11 @@ class Functions:
             for entry in self._notices:
                 groups.setdefault(entry["MessageGroupId"], []).append(_message(entry))
             self._notices.clear()
-            for each in reactions:
+            for reaction_ in reactions:
                 # Of a FIFO queue Lambda takes a partition's first message at once, and what comes meanwhile together.
                 for first, *others in groups.values():
                     for some in filter(None, ([first], others)):
-                        self.invoke("reaction", partial(each.handle, {"Records": some}, CONTEXT))
+                        self.invoke("reaction", partial(reaction_.handle, {"Records": some}, CONTEXT))
                     self.used["reaction"].messages += 1 + len(others)
 
         return follow
@@ -247,7 +247,7 @@ class Functions:
         reacting = reaction(name=f"reaction-{number}", categories=["Aircraft"])(lambda _: None)
         self._running = "reaction"
         member = Member(reaction=reacting, reader=self._deployment().feed)
-        made = ReactionFunction(
+        function = ReactionFunction(
             reactor=Reactor(member=member),
             queue=Queue(self, "queue"),  # type: ignore[arg-type]  # it answers as the client does
             logger=logging.getLogger("reaction"),  # type: ignore[arg-type]  # none fails, so it logs nothing
@@ -255,7 +255,7 @@ class Functions:
             beats=_once,
         )
         self.used["reaction"] = Used()
-        return made
+        return function
 
     def invoke(self, function: str, run: Callable[[], Any]) -> Any:
         """Invoke a function, and count its figures."""
@@ -274,7 +274,7 @@ class Functions:
     def change_message_visibility_batch(self, **request: Any) -> dict[str, Any]:
         """Stand in for the client of the queue."""
         self.used[self._running].leases += 1
-        return {"Successful": [{"Id": each["Id"]} for each in request["Entries"]]}
+        return {"Successful": [{"Id": entry["Id"]} for entry in request["Entries"]]}
 
     def publish_batch(self, **request: Any) -> dict[str, Any]:
         """Stand in for the client of the topic."""
@@ -418,8 +418,8 @@ def _wire(value: AttributeValue) -> AttributeValue:
         case "B":
             return {"B": base64.b64encode(content).decode()}
         case "L":
-            return {"L": [_wire(each) for each in content]}
+            return {"L": [_wire(member) for member in content]}
         case "M":
-            return {"M": {name: _wire(each) for name, each in content.items()}}
+            return {"M": {name: _wire(member) for name, member in content.items()}}
         case _:
             return {kind: content}

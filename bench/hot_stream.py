@@ -74,7 +74,7 @@ class Subject:
         name: name of the row.
         writer: function that makes the function which a writer calls for each append, from its stores and its process's
             cache.
-        kept: function that counts the stored events.
+        count: function that counts the stored events.
         within: bounds by number of writers, in one process.
         between: bounds by number of writers, each in another process.
     """
@@ -83,14 +83,14 @@ class Subject:
     writer: Callable[[Place, Cache], Append]
     within: dict[int, Bound]
     between: dict[int, Bound]
-    kept: Callable[[Place], int] = lambda place: sum(1 for _ in place.streams.read(STREAM))
+    count: Callable[[Place], int] = lambda place: sum(1 for _ in place.streams.read(STREAM))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """Figures per append of all writers; `rate` is that of all writers together."""
 
-    kept: int
+    stored: int
     wasted: float
     write: float
     read: float
@@ -129,11 +129,11 @@ def _aggregate(place: Place, _: Cache) -> Append:
 
 def _known(place: Place, _: Cache) -> Append:
     deciders = _aggregates(place)
-    known: Standing[int] | None = None
+    standing: Standing[int] | None = None
 
     def append() -> None:
-        nonlocal known
-        known = deciders.handle(AGGREGATE, b"{}", known=known).standing
+        nonlocal standing
+        standing = deciders.handle(AGGREGATE, b"{}", known=standing).standing
 
     return append
 
@@ -176,7 +176,7 @@ SUBJECTS: Final = (
     Subject(
         name="aggregate",
         writer=_aggregate,
-        kept=_events_of_aggregate,
+        count=_events_of_aggregate,
         within={8: Bound(wasted=0.05, requests=3.1), 32: Bound(wasted=0.05, requests=3.1)},
         between={
             8: Bound(wasted=6, requests=8, given_up=0.02),
@@ -186,7 +186,7 @@ SUBJECTS: Final = (
     Subject(
         name="known",
         writer=_known,
-        kept=_events_of_aggregate,
+        count=_events_of_aggregate,
         within={8: Bound(wasted=0.05, requests=1.3), 32: Bound(wasted=0.05, requests=1.5)},
         between={
             8: Bound(wasted=2, requests=3, given_up=0.02),
@@ -223,7 +223,7 @@ def contend(subject: Subject, writers: int, *, processes: bool, seed: int = SEED
     spent = meter.capacity
     place = replace(shared[0], driver=Driver(execute=tables.execute, meter=Meter()))
     return Taken(
-        kept=subject.kept(place),
+        stored=subject.count(place),
         wasted=refused.units.write / APPENDS,
         write=spent.write / APPENDS,
         read=spent.read / APPENDS,
@@ -241,12 +241,12 @@ def bound_of(subject: Subject, writers: int, *, processes: bool) -> Bound:
 def is_within(taken: Taken, bound: Bound) -> bool:
     """Return whether few enough appends were given up, and the bounds are kept."""
     within = taken.wasted <= bound.wasted and taken.requests <= bound.requests
-    return within and (1 - bound.given_up) * APPENDS <= taken.kept <= APPENDS
+    return within and (1 - bound.given_up) * APPENDS <= taken.stored <= APPENDS
 
 
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
-    taken = {
+    results = {
         (subject, writers, processes): contend(subject, writers, processes=processes)
         for subject in SUBJECTS
         for processes in (False, True)
@@ -267,7 +267,7 @@ def main() -> None:
         rows=[
             (
                 f"{subject.name}: {writers} writers {'between processes' if processes else 'in one process'}",
-                f"{took.kept}",
+                f"{took.stored}",
                 f"{took.wasted:.2f}",
                 f"{took.write:.2f}",
                 f"{took.read:.2f}",
@@ -275,12 +275,12 @@ def main() -> None:
                 f"{took.rate:.1f}",
                 f"{took.longest:.2f} s",
             )
-            for (subject, writers, processes), took in taken.items()
+            for (subject, writers, processes), took in results.items()
         ],
     ).print()
     over = [
         f"{subject.name}, {writers} writers{', between processes' * processes}"
-        for (subject, writers, processes), took in taken.items()
+        for (subject, writers, processes), took in results.items()
         if not is_within(took, bound_of(subject, writers, processes=processes))
     ]
     if over:

@@ -145,17 +145,17 @@ def _call(client: Any, op: Op) -> Callable[[], Any]:
     """Return a read as a call of boto3."""
     match op:
         case Get(table=table, key=key):
-            asked = {
+            parameters = {
                 "TableName": table,
                 "Key": key,
                 "ConsistentRead": True,
                 "ReturnConsumedCapacity": "TOTAL",
             }
-            return partial(client.get_item, **asked)
+            return partial(client.get_item, **parameters)
         case Query(table=table, partition=(name, value), sort=sort):
             among = {} if sort is None else {":low": sort[1], ":high": sort[2]}
             keys = f"{name} = :p" if sort is None else f"{name} = :p AND {sort[0]} BETWEEN :low AND :high"
-            asked = {
+            parameters = {
                 "TableName": table,
                 "KeyConditionExpression": keys,
                 "ExpressionAttributeValues": {":p": value, **among},
@@ -164,6 +164,8 @@ def _call(client: Any, op: Op) -> Callable[[], Any]:
                 "ReturnConsumedCapacity": "TOTAL",
             }
             limits = {"Limit": op.limit, "ExclusiveStartKey": op.after}
-            return partial(client.query, **asked, **{name: value for name, value in limits.items() if value})
+            return partial(
+                client.query, **parameters, **{name: value for name, value in limits.items() if value}
+            )
         case _:
             raise TypeError(f"reading made a {type(op).__name__}")

@@ -90,16 +90,16 @@ def compared(endpoint: Endpoint, events: int) -> tuple[Imported, Imported]:
 
 def missed(events: int, dry: Imported, real: Imported) -> list[str]:
     """Return the bounds that were exceeded."""
-    found = []
+    faults = []
     if (real.written, real.rejected, real.unlike) != (events, 0, 0):
-        found.append(f"of {events:,} events {real.written:,} are there")
+        faults.append(f"of {events:,} events {real.written:,} are there")
     if real.units > 1.01 * dry.units:
-        found.append(f"{real.units:,.0f} write units, and {dry.units:,.0f} were told")
+        faults.append(f"{real.units:,.0f} write units, and {dry.units:,.0f} were told")
     if real.units > UNITS * events:
-        found.append(f"{real.units / events:.3f} write units an event")
+        faults.append(f"{real.units / events:.3f} write units an event")
     if max(dry.peak, real.peak) > MEMORY:
-        found.append(f"an import takes {max(dry.peak, real.peak) / 2**20:.0f} MB")
-    return found
+        faults.append(f"an import takes {max(dry.peak, real.peak) / 2**20:.0f} MB")
+    return faults
 
 
 def report(events: int, dry: Imported, real: Imported) -> Report:
@@ -126,8 +126,8 @@ def main() -> None:
     with dynamodb() as endpoint:
         dry, real = compared(endpoint, EVENTS)
     report(EVENTS, dry, real).print()
-    if found := missed(EVENTS, dry, real):
-        raise SystemExit("; ".join(found))
+    if faults := missed(EVENTS, dry, real):
+        raise SystemExit("; ".join(faults))
 
 
 def _apart(file: str, *store: str) -> Imported:

@@ -119,7 +119,7 @@ def _measure(code: str, function: str, bytecode: Path, url: str) -> tuple[float,
         variable("reaction"): "r",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
-        **{variable(f"{each}_table"): each for each in TABLES},
+        **{variable(f"{table}_table"): table for table in TABLES},
     }
     done = subprocess.run(
         [sys.executable, "-c", _TIMED, code], env=environment, capture_output=True, text=True, check=True

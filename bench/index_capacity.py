@@ -6,23 +6,25 @@ from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, item_size, write_units
 
 
-def index_units(spec: TableSpec, before: Item | None, left: Item | None) -> int:
+def index_units(spec: TableSpec, before: Item | None, item_after: Item | None) -> int:
     """Return the write units of a table's indexes for one write, in a transaction or not.
 
     An entry that appears, changes or goes costs its size; one whose key changes goes and appears.
     """
     return sum(
-        _entry_units(_projected(index, spec, before), _projected(index, spec, left), index.key_names(spec))
+        _entry_units(
+            _projected(index, spec, before), _projected(index, spec, item_after), index.key_names(spec)
+        )
         for index in spec.indexes
     )
 
 
-def _entry_units(before: Item | None, left: Item | None, keys: tuple[str, ...]) -> int:
-    if before == left:
+def _entry_units(before: Item | None, item_after: Item | None, keys: tuple[str, ...]) -> int:
+    if before == item_after:
         return 0
-    if before is None or left is None or all(before[name] == left[name] for name in keys):
-        return write_units(max(_size(before), _size(left)))
-    return write_units(_size(before)) + write_units(_size(left))
+    if before is None or item_after is None or all(before[name] == item_after[name] for name in keys):
+        return write_units(max(_size(before), _size(item_after)))
+    return write_units(_size(before)) + write_units(_size(item_after))
 
 
 def _projected(index: IndexSpec, spec: TableSpec, item: Item | None) -> Item | None:

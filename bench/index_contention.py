@@ -204,13 +204,13 @@ class Measured:
     @property
     def dollars(self) -> float:
         """Dollars for indexing a million heads of up to 1 KB: tables, function and, if used, Kinesis."""
-        each = (
+        prices = (
             (PRICES["write unit"], self.units.write),
             (PRICES["read unit"], self.units.read),
             (PRICES["invocation"], self.invocations),
             (PRICES["gigabyte-second"], self.paid * GIGABYTES),
         )
-        spent = sum(price * quantity for (price, _), quantity in each) * 1_000 / self.thousands
+        spent = sum(price * quantity for (price, _), quantity in prices) * 1_000 / self.thousands
         return spent + (CHANGE * (1 + TWICE) if self.load.kinesis else 0.0)
 
     def late(self, share: float) -> float:
@@ -283,22 +283,22 @@ class World:
         """Poll a Kinesis shard once a second, as Lambda does; a change that is sent twice counts once."""
         indexer = self._indexer(number)
         indexer.register()
-        arrived, asked = self._arrivals(number), random.Random(f"asked {number}").random()
+        arrived, next_poll = self._arrivals(number), random.Random(f"asked {number}").random()
         following, seen = next(arrived), set[str]()
-        while asked < self.load.settled + self.seconds:
-            self.clock.wait(max(0.0, asked - self.clock.now))
+        while next_poll < self.load.settled + self.seconds:
+            self.clock.wait(max(0.0, next_poll - self.clock.now))
             until = self.clock.now
             while following[0] <= until:
                 ready: list[tuple[float, Record]] = []
                 while len(ready) < BATCH and following[0] <= until:
                     ready.append(following[1])
                     following = next(arrived)
-                ready.sort(key=lambda each: each[0])  # as `read_records` does
-                first = [each for each in ready if each[1].sequence_number not in seen]
-                seen.update(each[1].sequence_number for each in first)
+                ready.sort(key=lambda arrival: arrival[0])  # as `read_records` does
+                first = [arrival for arrival in ready if arrival[1].sequence_number not in seen]
+                seen.update(arrival[1].sequence_number for arrival in first)
                 self._invoke(number, indexer, ready, first)
                 until = self.clock.now if self.load.eager else until
-            asked = max(asked + 1, self.clock.now)
+            next_poll = max(next_poll + 1, self.clock.now)
 
     def _invoke(
         self,
@@ -316,7 +316,7 @@ class World:
             self.measured.invocations += 1
             self.measured.paid += self.clock.now - began
             self.measured.lateness += [indexed - at for at, _ in (ready if first is None else first)]
-            self.measured.healed += sum(each.healed for each in report.by_partition.values())
+            self.measured.healed += sum(result.healed for result in report.by_partition.values())
 
     def _arrivals(self, number: int) -> Iterator[tuple[float, tuple[float, Record]]]:
         """Yield the changes that arrive at a Kinesis shard with their arrival times, in order of arrival."""

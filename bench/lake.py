@@ -39,10 +39,10 @@ PUT: Final = 5.0 / MILLION
 @cache
 def charged(together: int) -> float:
     """Return the bytes of an event that Firehose charges, for a number of events per batch."""
-    taken: list[int] = []
+    sizes: list[int] = []
 
     def send(messages: Sequence[Message]) -> None:
-        taken.extend(len(each.text.encode()) + 1 for each in messages)
+        sizes.extend(len(message.text.encode()) + 1 for message in messages)
 
     publication = Publication(name="lake", to="firehose", place="lake", source="bench", as_rows=True)
     sending = publisher(publication, None, "", send, LIMITS["firehose"])
@@ -53,7 +53,7 @@ def charged(together: int) -> float:
         if number % together == together - 1:
             feed.react(sending)
     feed.react(sending)
-    return sum(-(-each // CHARGED) * CHARGED for each in taken) / EVENTS
+    return sum(-(-size // CHARGED) * CHARGED for size in sizes) / EVENTS
 
 
 def bill(pace: Pace) -> dict[str, float]:
@@ -66,8 +66,8 @@ def bill(pace: Pace) -> dict[str, float]:
 def rows() -> list[tuple[str, ...]]:
     """Return the rows of the table, with components at both paces."""
     bills = [bill(pace) for pace in (STEADY, TRICKLE)]
-    each = [(name, *(f"{found[name]:.2f}" for found in bills)) for name in bills[0]]
-    return [*each, ("**together**", *(f"**{sum(found.values()):.2f}**" for found in bills))]
+    component_rows = [(name, *(f"{bill_[name]:.2f}" for bill_ in bills)) for name in bills[0]]
+    return [*component_rows, ("**together**", *(f"**{sum(bill_.values()):.2f}**" for bill_ in bills))]
 
 
 def main() -> None:

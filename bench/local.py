@@ -62,8 +62,8 @@ class Local:
         rest = iter(items)
         while some := list(islice(rest, 25)):
             puts: Any = [{"PutRequest": {"Item": item}} for item in some]
-            left = self.client.batch_write_item(RequestItems={self.table: puts})["UnprocessedItems"]
-            assert not left, "DynamoDB Local processes every item"
+            unprocessed = self.client.batch_write_item(RequestItems={self.table: puts})["UnprocessedItems"]
+            assert not unprocessed, "DynamoDB Local processes every item"
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def exact(members: int) -> Exact:
     for _ in range(EACH // AT_ONCE):
         _append(feed.streams)
         feed.index()
-    ((partition, *_),) = ((each.partition,) for each in feed.feed.partitions() if each.tail)
+    ((partition, *_),) = ((standing.partition,) for standing in feed.feed.partitions() if standing.tail)
     driver = replace(feed.feed.driver, meter=Meter())
     handled = 0
 
@@ -87,10 +87,10 @@ def exact(members: int) -> Exact:
     reactors = [
         Reactor(member=Member(reaction=reaction, reader=feed.feed.on(driver))) for _ in range(members)
     ]
-    left = True
-    while left:
-        runs = [each.run(partition, seconds=inf, share=share) for share, each in enumerate(reactors)]
-        left = not all(run.at_tail for run in runs)
+    is_behind = True
+    while is_behind:
+        runs = [reactor.run(partition, seconds=inf, share=share) for share, reactor in enumerate(reactors)]
+        is_behind = not all(run.at_tail for run in runs)
     if handled != EVENTS:
         raise SystemExit(f"{members} members have handled {handled:,} of {EVENTS:,} events")
     meter = driver.meter
@@ -121,19 +121,19 @@ def _stages(places: Places) -> dict[str, Any]:
     return {**stages, "dev": {**stages["dev"], "reactions": reactions}}
 
 
-def _seconds(found: deploy.LocalDeployment) -> dict[int, float]:
-    client = found.endpoint.client
-    store = opened(found.settings, execute=interpreter(client("dynamodb")), s3=client("s3"))
+def _seconds(deployment: deploy.LocalDeployment) -> dict[int, float]:
+    client = deployment.endpoint.client
+    store = opened(deployment.settings, execute=interpreter(client("dynamodb")), s3=client("s3"))
     groups, queues = Groups(store.feed), client("sqs")
-    prefix = found.settings.index_table.removesuffix("-index")
+    prefix = deployment.settings.index_table.removesuffix("-index")
 
-    _stop_polling(found, prefix)
+    _stop_polling(deployment, prefix)
 
     def until(number: int, count: int) -> float:
         ends = time.perf_counter() + AT_MOST
         while time.perf_counter() < ends:
             with suppress(GroupMissing):
-                if sum(each.events or 0 for each in groups.standing(f"members-{number}")) == count:
+                if sum(standing.events or 0 for standing in groups.standing(f"members-{number}")) == count:
                     return time.perf_counter()
             time.sleep(0.1)
         raise SystemExit(f"members-{number} has not come to {count} events that are left in {AT_MOST:.0f} s")
@@ -142,38 +142,38 @@ def _seconds(found: deploy.LocalDeployment) -> dict[int, float]:
     for number in range(STREAMS):
         store.streams.append(f"Member-{number}", [Event(type="First", data=b"{}")])
     for number in MEMBERS:
-        with _polled(found, prefix, number):
+        with _polled(deployment, prefix, number):
             until(number, 0)
         groups.pause(f"members-{number}")
     for _ in range(EACH // AT_ONCE):
         _append(store.streams)
-    taken = {}
+    seconds = {}
     for number in MEMBERS:
         until(number, EVENTS)
-        with _polled(found, prefix, number):
+        with _polled(deployment, prefix, number):
             groups.resume(f"members-{number}")
             began = time.perf_counter()
             wake_group(queues, prefix, f"members-{number}", store.feed.partitions())
-            taken[number] = until(number, 0) - began
-        print(f"members-{number}: {taken[number]:.1f} s", flush=True)
-    return taken
+            seconds[number] = until(number, 0) - began
+        print(f"members-{number}: {seconds[number]:.1f} s", flush=True)
+    return seconds
 
 
-def _stop_polling(found: deploy.LocalDeployment, prefix: str) -> None:
-    functions = found.endpoint.client("lambda")
+def _stop_polling(deployment: deploy.LocalDeployment, prefix: str) -> None:
+    functions = deployment.endpoint.client("lambda")
     for number in MEMBERS:
         name = f"{prefix}-reaction-members-{number}"
-        for each in functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]:
-            functions.update_event_source_mapping(UUID=each["UUID"], Enabled=False)
+        for mapping in functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]:
+            functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
 
 
 @contextmanager
-def _polled(found: deploy.LocalDeployment, prefix: str, number: int) -> Iterator[None]:
+def _polled(deployment: deploy.LocalDeployment, prefix: str, number: int) -> Iterator[None]:
     """Invoke a function with the messages of its queue, one of each group at a time, for the duration of a block."""
     name, stop = f"{prefix}-reaction-members-{number}", threading.Event()
 
     def poll() -> None:
-        queues, functions = found.endpoint.client("sqs"), found.endpoint.client("lambda")
+        queues, functions = deployment.endpoint.client("sqs"), deployment.endpoint.client("lambda")
         url = queues.get_queue_url(QueueName=f"{name}.fifo")["QueueUrl"]
         while not stop.is_set():
             received = queues.receive_message(
@@ -182,9 +182,9 @@ def _polled(found: deploy.LocalDeployment, prefix: str, number: int) -> Iterator
             for message in received:
                 event = json.dumps({"Records": [_record(message)]})
                 answer = functions.invoke(FunctionName=name, Payload=event.encode())
-                told = json.loads(answer["Payload"].read())
-                if answer.get("FunctionError") or told["batchItemFailures"]:
-                    raise RuntimeError(f"{name} has failed: {told}")
+                response = json.loads(answer["Payload"].read())
+                if answer.get("FunctionError") or response["batchItemFailures"]:
+                    raise RuntimeError(f"{name} has failed: {response}")
                 queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
             if not received:
                 stop.wait(0.5)
@@ -195,21 +195,21 @@ def _polled(found: deploy.LocalDeployment, prefix: str, number: int) -> Iterator
             yield
         finally:
             stop.set()
-    for each in polls:
-        each.result()
+    for poller in polls:
+        poller.result()
 
 
 def _record(message: Any) -> dict[str, Any]:
     """Return a message as Lambda passes it to the function."""
-    told = {
-        name: {"stringValue": each["StringValue"], "dataType": each["DataType"]}
-        for name, each in message.get("MessageAttributes", {}).items()
+    attributes = {
+        name: {"stringValue": attribute["StringValue"], "dataType": attribute["DataType"]}
+        for name, attribute in message.get("MessageAttributes", {}).items()
     }
     return {
         "messageId": message["MessageId"],
         "body": message["Body"],
         "attributes": message["Attributes"],
-        "messageAttributes": told,
+        "messageAttributes": attributes,
     }
 
 

@@ -90,19 +90,19 @@ def optimum(batches: Sequence[WireBatch], *, transactional: bool = False) -> Opt
 
 def _go_on(prices: Prices, states: Sequence[_State], append: int) -> list[_State]:
     """Return the states after an append that does not calve, the lightest first, if the Tip is not too large."""
-    found = []
+    states_after = []
     for state in states:
-        left = prices.tip(state.base, append)
-        if left <= ITEM_BYTES:
-            cost = write_units(max(prices.tip(state.base, append - 1), left))
-            found.append(_State(base=state.base, units=state.units + cost, history=state.history))
-    return found
+        size = prices.tip(state.base, append)
+        if size <= ITEM_BYTES:
+            cost = write_units(max(prices.tip(state.base, append - 1), size))
+            states_after.append(_State(base=state.base, units=state.units + cost, history=state.history))
+    return states_after
 
 
 def _calve(prices: Prices, state: _State, append: int, *, factor: int) -> _State:
     """Return the state after an append that calves first, whose update costs by the larger size of the Tip."""
-    before, left = prices.tip(state.base, append - 1), prices.tip(append, append)
-    cost = write_units(prices.calf(state.base, append - 1)) + write_units(max(before, left))
+    before, size = prices.tip(state.base, append - 1), prices.tip(append, append)
+    cost = write_units(prices.calf(state.base, append - 1)) + write_units(max(before, size))
     return _State(base=append, units=state.units + factor * cost, history=state)
 
 
@@ -112,11 +112,11 @@ def _undominated(states: Sequence[_State]) -> list[_State]:
     A later base is lighter in every respect: an event takes over 40 bytes, the digits of `b` and of the calf's key
     that come with a later base at most a dozen.
     """
-    kept: list[_State] = []
+    cheaper: list[_State] = []
     for state in states:
-        if not kept or state.units < kept[-1].units:
-            kept.append(state)
-    return kept
+        if not cheaper or state.units < cheaper[-1].units:
+            cheaper.append(state)
+    return cheaper
 
 
 def _course(state: _State) -> tuple[int, ...]:
@@ -150,9 +150,9 @@ def prices_of(batches: Sequence[WireBatch]) -> Prices:
 
 
 def _applied(update: Update, item: Item) -> Item:
-    left = after(update, item)
-    assert left is not None
-    return left
+    item_after = after(update, item)
+    assert item_after is not None
+    return item_after
 
 
 def _lists(span: StoredSpan) -> int:

@@ -152,14 +152,14 @@ def bare(local: Local, events: int) -> Took:
 
 def by_table(table: Any, events: int) -> Took:
     """Read every item with boto3's `Table`."""
-    asked: dict[str, Any] = {"KeyConditionExpression": Key("p").eq(STREAM), "ConsistentRead": True}
+    parameters: dict[str, Any] = {"KeyConditionExpression": Key("p").eq(STREAM), "ConsistentRead": True}
     began, worked, read, requests, more = time.perf_counter(), time.process_time(), 0, 0, True
     while more:
-        page = table.query(**asked)
+        page = table.query(**parameters)
         read += sum(1 for item in page["Items"] if item["d"])
         requests += 1
         more = "LastEvaluatedKey" in page
-        asked["ExclusiveStartKey"] = page.get("LastEvaluatedKey")
+        parameters["ExclusiveStartKey"] = page.get("LastEvaluatedKey")
     seconds, cpu = time.perf_counter() - began, time.process_time() - worked
     _check(read, events)
     return Took(seconds=seconds, requests=requests, read=0.0, cpu=cpu)
@@ -215,7 +215,7 @@ def cpu_beside_boto3(endpoint: Endpoint, events: int, rounds: int = 15) -> Compa
 
 def least_cpu(compared: Compared[Took], way: str) -> float:
     """Return the CPU of the round that other processes disturbed least."""
-    return min(each[way].cpu for each in compared.rounds)
+    return min(round_[way].cpu for round_ in compared.rounds)
 
 
 def _check(read: int, events: int) -> None:

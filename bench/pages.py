@@ -99,8 +99,8 @@ def with_ids(streams: Streams, size: int, kind: Kind, *, anywhere: bool = False)
     token: ExpectedVersion = ANY if anywhere else NO_STREAM
     for _ in range(1000):
         event = replace(_event(rng, size, kind), id=str(uuid.UUID(bytes=rng.randbytes(16), version=4)))
-        made = streams.append(STREAM, [event], expected=token)
-        token = token if anywhere else made.token
+        appended = streams.append(STREAM, [event], expected=token)
+        token = token if anywhere else appended.token
     return 1000
 
 
@@ -186,8 +186,8 @@ def encoding(events: int, size: int = 300) -> Compared[Took]:
 
 def _timed(convert: Callable[[T], object], appends: Iterable[T]) -> Took:
     began = time.process_time()
-    for each in appends:
-        convert(each)
+    for append in appends:
+        convert(append)
     return Took(seconds=time.process_time() - began)
 
 
@@ -196,13 +196,13 @@ _STAMP: Final = stamp_of(_MOMENT, bytes(8))
 
 
 def _as_tips(bodies: list[bytes]) -> None:
-    for each in bodies:
-        event = _stored(encode(each))
+    for body_ in bodies:
+        event = _stored(encode(body_))
         decode(read_event(event.type, write_event(event._replace(append_id=_STAMP))).data)
 
 
 def _as_frame(bodies: list[bytes]) -> None:
-    events = [_stored(Encoded(DIRECT, each)) for each in bodies]
+    events = [_stored(Encoded(DIRECT, body_)) for body_ in bodies]
     frame = Frame(_STAMP, len(events), *pack_events(events, _MOMENT))
     for event in read_frame(frame.binary()).events():
         decode(event.data)
@@ -214,7 +214,7 @@ def _stored(data: Encoded) -> EncodedEvent:
 
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
-    found = dict(zip(CASES, progress("pages", map(cost, CASES), len(CASES)), strict=True))
+    costs = dict(zip(CASES, progress("pages", map(cost, CASES), len(CASES)), strict=True))
     Report(
         title="Streams on pages: an event's write units, and bytes as their storage is billed",
         columns=["workload", "event", "body", "write", "bound", "read", "stored", "bound of bytes"],
@@ -229,7 +229,7 @@ def main() -> None:
                 f"{took.stored:.0f}",
                 f"{case.stored or ''}",
             )
-            for case, took in found.items()
+            for case, took in costs.items()
         ],
     ).print()
     Report(
@@ -237,7 +237,7 @@ def main() -> None:
         columns=["events", "times"],
         rows=[(f"{events}", f"{1 / encoding(events).ratio('pages', 'tips'):.2f}") for events in (1, 10)],
     ).print()
-    over = [case for case, took in found.items() if not within(case, took)]
+    over = [case for case, took in costs.items() if not within(case, took)]
     if over:
         raise SystemExit(f"over the bound: {over}")
 

@@ -48,8 +48,8 @@ def write_units(page: str) -> list[Panel]:
     """Return the write units of an event by library, from the table of docs/compared.md."""
     (rows,) = _tables(page)
     libraries = [re.sub(r"( [\d.]+|,.*|'s pattern.*)$", "", name) for name in rows[0][1:]]
-    told = {row[0]: row[1:] for row in rows}
-    return [Panel(title, tuple(zip(libraries, told[row], strict=True))) for row, title in WORKLOADS.items()]
+    cells = {row[0]: row[1:] for row in rows}
+    return [Panel(title, tuple(zip(libraries, cells[row], strict=True))) for row, title in WORKLOADS.items()]
 
 
 def bills(page: str) -> list[Panel]:
@@ -59,7 +59,7 @@ def bills(page: str) -> list[Panel]:
         sums = {name.strip("*"): cells for name, *cells in rows}.get("in all")
         if sums is None:
             continue
-        setups = tuple(zip(rows[0][1:], [each.strip("*") for each in sums], strict=True))
+        setups = tuple(zip(rows[0][1:], [cell.strip("*") for cell in sums], strict=True))
         title = f"{(len(panels) and 'A million a month') or 'A hundred a second'}: dollars a million"
         panels.append(Panel(title, setups))
     return panels
@@ -78,7 +78,7 @@ def drawn(about: str, every: list[Panel]) -> str:
     """Draw a plot as SVG, with two panels per line, each with its own scale."""
     height = TOP + ROW * len(every[0].bars) + 14
     lines = (len(every) + 1) // 2
-    words = "; ".join(f"{each.title}: " + ", ".join(map(" ".join, each.bars)) for each in every)
+    words = "; ".join(f"{panel.title}: " + ", ".join(map(" ".join, panel.bars)) for panel in every)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height * lines}" role="img">',
         f"<title>{escape(about)} {escape(words)}</title><style>{STYLE}</style>",
@@ -90,18 +90,18 @@ def drawn(about: str, every: list[Panel]) -> str:
 
 
 def _bars(panel: Panel) -> list[str]:
-    figures = [float(told) if re.fullmatch(r"[\d.]+", told) else 0.0 for _, told in panel.bars]
+    figures = [float(label) if re.fullmatch(r"[\d.]+", label) else 0.0 for _, label in panel.bars]
     scale = (PANEL - LABEL - 60) / max(figures)
-    found = []
-    for number, ((library, told), figure) in enumerate(zip(panel.bars, figures, strict=True)):
+    parts = []
+    for number, ((library, label), figure) in enumerate(zip(panel.bars, figures, strict=True)):
         y, long = TOP + number * ROW, round(figure * scale, 1)
         kind = "us" if library in OURS else "other"
-        found += [
+        parts += [
             f'<text x="{LABEL - 8}" y="{y + 10}" text-anchor="end">{escape(library)}</text>',
             f'<rect class="{kind}" x="{LABEL}" y="{y}" width="{long}" height="12"/>',
-            f'<text x="{LABEL + long + 6}" y="{y + 10}">{escape(told)}</text>',
+            f'<text x="{LABEL + long + 6}" y="{y + 10}">{escape(label)}</text>',
         ]
-    return found
+    return parts
 
 
 PLOTS: Final[Mapping[str, tuple[str, str, Callable[[str], list[Panel]]]]] = {

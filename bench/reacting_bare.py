@@ -46,8 +46,8 @@ class Bare:
     def run(self) -> None:
         """Handle the whole feed from the beginning."""
         with ThreadPoolExecutor(PARALLEL) as pool:
-            for number, wanted in enumerate(self._stretches()):
-                list(pool.map(lambda each: self._deliver(*each), wanted.items()))
+            for number, stretches in enumerate(self._stretches()):
+                list(pool.map(lambda stretch: self._deliver(*stretch), stretches.items()))
                 checkpoint = {"p": {"S": "bare"}, "i": {"N": "0"}, "at": {"N": str(number)}}
                 put = self.client.put_item(
                     TableName=self.index, Item=checkpoint, ReturnConsumedCapacity="TOTAL"
@@ -57,33 +57,33 @@ class Bare:
 
     def _stretches(self) -> Iterator[dict[str, tuple[int, int]]]:
         """Yield ranges of events by stream, for a thousand events or more at a time."""
-        wanted: dict[str, tuple[int, int]] = {}
+        ranges: dict[str, tuple[int, int]] = {}
         events = 0
         for spans in self._entries():
             for span in spans:
                 stream, first, count = span["p"], span["i"], len(span["c"])
-                wanted[stream] = (wanted.get(stream, (first, 0))[0], first + count)
+                ranges[stream] = (ranges.get(stream, (first, 0))[0], first + count)
                 events += count
             if events >= PAGE_EVENTS:
-                yield wanted
-                wanted, events = {}, 0
-        if wanted:
-            yield wanted
+                yield ranges
+                ranges, events = {}, 0
+        if ranges:
+            yield ranges
 
     def _entries(self) -> Iterator[list[dict[str, Any]]]:
-        epoch, found = 0, True
-        while found:
-            found = False
+        epoch, has_items = 0, True
+        while has_items:
+            has_items = False
             for item in self._query(self.index, f"$AppendsEpoch-{PARTITION}_{epoch}"):
-                found = True
+                has_items = True
                 for stored in item["e"]["L"]:
                     if "d" in stored["M"]:
                         entry = json.loads(_body(stored["M"]))
                         yield entry["add"] + entry["app"]
             epoch += 1
 
-    def _deliver(self, stream: str, wanted: tuple[int, int]) -> None:
-        first, end = wanted
+    def _deliver(self, stream: str, span: tuple[int, int]) -> None:
+        first, end = span
         tip = self._count(
             self.client.get_item(
                 TableName=self.tips,
@@ -113,7 +113,7 @@ class Bare:
         keys, values = "p = :p", {":p": {"S": partition}}
         if below is not None:
             keys, values = "p = :p AND i < :i", {**values, ":i": {"N": str(below)}}
-        asked: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "TableName": table,
             "KeyConditionExpression": keys,
             "ExpressionAttributeValues": values,
@@ -123,11 +123,11 @@ class Bare:
             **({"Limit": limit} if limit else {}),
         }
         while True:
-            page = self._count(self.client.query(**asked))
+            page = self._count(self.client.query(**parameters))
             yield from page["Items"]
             if "LastEvaluatedKey" not in page:
                 return
-            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _count(self, answer: Any) -> Any:
         with self.lock:

@@ -148,20 +148,20 @@ class Read:
 
 def read(endpoint: Endpoint, local: Local, long: Long, way: Way) -> Read:
     """Read the stream in a new process."""
-    found = json.loads(_run("-m", "bench.replayer", endpoint.url, local.table, STREAM, long.layout, way))
+    result = json.loads(_run("-m", "bench.replayer", endpoint.url, local.table, STREAM, long.layout, way))
     return Read(
-        events=found["events"],
-        requests=found["requests"],
-        read_units=found["read_units"],
-        seconds=found["seconds"],
-        cpu=found["cpu"],
-        above_idle=found["peak"] - int(_run("-c", _IDLE)),
-        complete=found["events"] == long.events and (way == "bare" or _in_order(found, long)),
+        events=result["events"],
+        requests=result["requests"],
+        read_units=result["read_units"],
+        seconds=result["seconds"],
+        cpu=result["cpu"],
+        above_idle=result["peak"] - int(_run("-c", _IDLE)),
+        complete=result["events"] == long.events and (way == "bare" or _in_order(result, long)),
     )
 
 
-def _in_order(found: dict[str, Any], long: Long) -> bool:
-    return bool(found["ordered"] and found["checksum"] == long.checksum())
+def _in_order(result: dict[str, Any], long: Long) -> bool:
+    return bool(result["ordered"] and result["checksum"] == long.checksum())
 
 
 LONG = (
@@ -189,7 +189,7 @@ def measure(endpoint: Endpoint, long: Long) -> dict[Way, Read]:
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded or an event is missing."""
     with dynamodb() as endpoint:
-        found = [(long, measure(endpoint, long)) for long in LONG]
+        results = [(long, measure(endpoint, long)) for long in LONG]
     Report(
         title="Reading whole streams, DynamoDB Local",
         columns=[
@@ -213,11 +213,11 @@ def main() -> None:
                 f"{took.cpu / took.events * 1e6:.0f}",
                 f"{took.above_idle / 2**20:.1f} MB",
             )
-            for long, ways in found
+            for long, ways in results
             for way, took in ways.items()
         ],
     ).print()
-    for long, ways in found:
+    for long, ways in results:
         speed = ways["bare"].seconds / ways["library"].seconds
         effort = ways["library"].cpu / ways["bare"].cpu
         print(

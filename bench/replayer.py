@@ -74,13 +74,13 @@ def main() -> None:
     url, table, stream, laid, way = sys.argv[1:]
     client = Endpoint(url=url).client("dynamodb")
     began, worked = time.perf_counter(), time.process_time()
-    found = WAYS[way](client, table, stream, laid)
-    found |= {
+    result = WAYS[way](client, table, stream, laid)
+    result |= {
         "seconds": time.perf_counter() - began,
         "cpu": time.process_time() - worked,
         "peak": peak_bytes(),
     }
-    print(json.dumps(found))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -52,18 +52,18 @@ def keep(name: str, measured: date, into: Path = FIGURES) -> None:
     """Replace a benchmark's tables in the file of figures by those that it has printed."""
     if not PRINTED:
         return
-    found = json.loads(into.read_text()) if into.exists() else {}
+    figures = json.loads(into.read_text()) if into.exists() else {}
     tables = [
         {
-            "title": each.title,
-            "columns": list(each.columns),
-            "rows": [[_value(cell) for cell in row] for row in each.rows],
+            "title": report.title,
+            "columns": list(report.columns),
+            "rows": [[_value(cell) for cell in row] for row in report.rows],
         }
-        for each in PRINTED
+        for report in PRINTED
     ]
     PRINTED.clear()
-    found[name] = {"measured": measured.isoformat(), "tables": tables}
-    into.write_text(json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n")
+    figures[name] = {"measured": measured.isoformat(), "tables": tables}
+    into.write_text(json.dumps(dict(sorted(figures.items())), indent=1, ensure_ascii=False) + "\n")
 
 
 def _value(cell: str) -> str | float | None:
@@ -74,9 +74,9 @@ def _value(cell: str) -> str | float | None:
         return cell
 
 
-def progress(what: str, found: Iterable[T], total: int) -> Iterator[T]:
-    """Iterate over `found`, showing how much of `total` is done."""
-    yield from track(found, what, total=total, console=Console(stderr=True), transient=True)
+def progress(what: str, items: Iterable[T], total: int) -> Iterator[T]:
+    """Iterate over `items`, showing how much of `total` is done."""
+    yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
 
 
 def _is_figure(text: str) -> bool:

@@ -33,17 +33,17 @@ class Compared(Generic[T]):
 
     def took(self, way: str) -> T:
         """Return a way's round with the median time."""
-        return sorted((each[way] for each in self.rounds), key=lambda took: took.seconds)[
+        return sorted((round_[way] for round_ in self.rounds), key=lambda took: took.seconds)[
             len(self.rounds) // 2
         ]
 
     def ratio(self, way: str, beside: str) -> float:
         """Return the speed of a way relative to another: the median of the rounds."""
-        return median(each[beside].seconds / each[way].seconds for each in self.rounds)
+        return median(round_[beside].seconds / round_[way].seconds for round_ in self.rounds)
 
     def best(self, way: str) -> T:
         """Return a way's fastest round, which other processes disturbed least."""
-        return min((each[way] for each in self.rounds), key=lambda took: took.seconds)
+        return min((round_[way] for round_ in self.rounds), key=lambda took: took.seconds)
 
     def best_ratio(self, way: str, beside: str) -> float:
         """Return the speed of a way relative to another, each in its fastest round."""

@@ -78,14 +78,14 @@ class Service:
 
     def month(self) -> dict[str, float]:
         """Dollars of the last month, by purpose."""
-        each = bill(self.setup, Pace(name=self.name, a_second=self.a_second))
+        components = bill(self.setup, Pace(name=self.name, a_second=self.a_second))
         stored = self.millions * MILLION * self.months * bytes_an_event(self.setup.together)
         reactions = self.setup.use.reactions
-        writes = each.pop("DynamoDB: writes") * (SELDOM_DEARER if self.seldom else 1)
-        feed = sum(dollars for name, dollars in each.items() if name.startswith("feed"))
-        reacting = sum(dollars for name, dollars in each.items() if name.startswith("reaction"))
+        writes = components.pop("DynamoDB: writes") * (SELDOM_DEARER if self.seldom else 1)
+        feed = sum(dollars for name, dollars in components.items() if name.startswith("feed"))
+        reacting = sum(dollars for name, dollars in components.items() if name.startswith("reaction"))
         return {
-            "appends and loads": self.millions * (sum(each.values()) - feed - reacting + writes),
+            "appends and loads": self.millions * (sum(components.values()) - feed - reacting + writes),
             "feed": self.millions * feed + self.shards * SHARD,
             "reactions": self.millions * reacting + reactions * POLLS,
             "storage": stored * (SELDOM if self.seldom else STORED),

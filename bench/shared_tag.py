@@ -74,7 +74,7 @@ class Shared:
     """Figures of all writers together.
 
     Attributes:
-        kept: number of events that are stored in the end.
+        stored: number of events that are stored in the end.
         appends: number of appends that were made.
         wasted: write units of refused requests, per append.
         written: all write units, per append.
@@ -84,7 +84,7 @@ class Shared:
         longest: seconds of the longest append.
     """
 
-    kept: int
+    stored: int
     appends: int
     wasted: float
     written: float
@@ -99,8 +99,8 @@ def _own_streams(place: Place, number: int) -> Append:
 
     def append() -> None:
         nonlocal expected
-        known: ExpectedVersion = expected
-        expected = streams.append(f"Student-{number}", [_event()], expected=known).token  # type: ignore[assignment]
+        token: ExpectedVersion = expected
+        expected = streams.append(f"Student-{number}", [_event()], expected=token).token  # type: ignore[assignment]
 
     return append
 
@@ -180,16 +180,16 @@ def share(
     for number in range(writers):
         schedule.begin(partial(write, subject.writer(place() if between else one, number)))
     schedule.run()
-    made = len(took)
+    count = len(took)
     reader = subject.store(replace(one, driver=Driver(execute=tables.execute, meter=Meter())))
     return Shared(
-        kept=len(reader.read(Query(items=(QueryItem(tags=[TAG]),))).events),
-        appends=made,
-        wasted=refused.units.write / made,
-        written=meter.units.write / made,
-        read=meter.units.read / made,
-        requests=meter.requests / made,
-        rate=made / schedule.now,
+        stored=len(reader.read(Query(items=(QueryItem(tags=[TAG]),))).events),
+        appends=count,
+        wasted=refused.units.write / count,
+        written=meter.units.write / count,
+        read=meter.units.read / count,
+        requests=meter.requests / count,
+        rate=count / schedule.now,
         longest=max(took),
     )
 
@@ -197,7 +197,7 @@ def share(
 def holds(bound: Bound, shared: Shared, alone: Shared) -> bool:
     """Return whether no event was lost, and the bounds are kept."""
     return (
-        shared.kept == shared.appends
+        shared.stored == shared.appends
         and shared.wasted <= bound.wasted
         and shared.rate >= bound.rate * alone.rate
     )

@@ -91,17 +91,17 @@ def _timed(batches: Sequence[Any], send: Callable[[Any], object]) -> float:
 def _transactions(store: DcbEvents, batches: Sequence[Sequence[Event]]) -> Iterator[list[Any]]:
     """Yield the library's own writes as calls of boto3, prepared in advance and without conditions."""
     tables = MemoryTables({store.site.events: EVENTS, store.site.tags: TAGS})
-    made: list[Transact] = []
+    transactions: list[Transact] = []
 
     def execute(op: Op) -> Reply:
         if isinstance(op, Transact):
-            made.append(op)
+            transactions.append(op)
         return tables.execute(op)
 
     elsewhere = replace(store, driver=Driver(execute=execute, meter=Meter()))
     for batch in batches:
         elsewhere.append(batch)
-    for op in made:
+    for op in transactions:
         puts = (write for write in op.writes if isinstance(write, Put))
         yield [{"Put": {"TableName": put.table, "Item": put.item}} for put in puts]
 

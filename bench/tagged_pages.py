@@ -36,12 +36,12 @@ def units(tags: int, size: int, appends: int = APPENDS) -> tuple[float, float]:
     names = tuple(f"group{number}:{number:08}" for number in range(tags))
     dice = random.Random(size)
     store = memory_tagged_events()
-    asked = Query(items=(QueryItem(tags=frozenset(names)),)) if names else None
-    position = None if asked is None else store.read(asked).position
+    query = Query(items=(QueryItem(tags=frozenset(names)),)) if names else None
+    position = None if query is None else store.read(query).position
     write = requests = 0.0
     for _ in range(appends):
-        done = store.append([event(names, size, dice)], fail_if=asked, after=position)
-        position = None if asked is None else done.position
+        done = store.append([event(names, size, dice)], fail_if=query, after=position)
+        position = None if query is None else done.position
         write, requests = write + done.capacity.write, requests + done.capacity.requests
     return write / appends, requests / appends
 

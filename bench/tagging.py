@@ -63,8 +63,8 @@ class Till:
 
     def _stored(self, table: str, key: Key) -> Item | None:
         keys = {name: key[name] for name in SPECS[table].keys}
-        found: Any = self.tables.execute(Get(table=table, key=keys))
-        item: Item | None = found.item
+        reply: Any = self.tables.execute(Get(table=table, key=keys))
+        item: Item | None = reply.item
         return item
 
 

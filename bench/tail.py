@@ -80,7 +80,9 @@ async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
         feed.feed.driver, meter=meter, clock=loop.time, sleep=lambda seconds: wait(asyncio.sleep(seconds))
     )
     reader = feed.feed.on(driver)
-    ((partition, tail),) = ((each.partition, each.tail) for each in feed.feed.partitions() if each.tail)
+    ((partition, tail),) = (
+        (standing.partition, standing.tail) for standing in feed.feed.partitions() if standing.tail
+    )
     late = list[float]()
 
     async def follow() -> None:
@@ -97,14 +99,14 @@ async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
         before = meter.capacity
         await asyncio.sleep(seconds)
         took = meter.capacity
-        came = loop.time()
+        appended_at = loop.time()
         await run(feed.streams.append, "Tail-2", [Event(type="Came")])
         await run(feed.index)
     assert len(late) == readers
     return Taken(
         units=(took.read - before.read) / seconds,
         requests=(took.requests - before.requests) / seconds,
-        late=max(late) - came,
+        late=max(late) - appended_at,
     )
 
 

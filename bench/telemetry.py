@@ -99,9 +99,9 @@ class Run:
         """Append all events."""
         writes, slowest = Writes(self.streams), 0.0
         while self._come():
-            taken = self.line.take()
-            first = len(self.came) - self.line.waiting - len(taken)
-            writes.write(STREAM, taken)
+            batch = self.line.take()
+            first = len(self.came) - self.line.waiting - len(batch)
+            writes.write(STREAM, batch)
             slowest = max(slowest, self.now - first * EVERY)
         spent, events = self.streams.driver.meter, len(self.bodies)
         self._check()
@@ -125,12 +125,12 @@ class Run:
         return self.line.waiting > 0
 
     def _check(self) -> None:
-        told = [each.result.first for each in self.came if isinstance(each.result, Appended)]
+        indices = [waiter.result.first for waiter in self.came if isinstance(waiter.result, Appended)]
         there = [
             event.data
             for event in self.streams.on(Driver(execute=self.tables.execute, meter=Meter())).read(STREAM)
         ]
-        if told != list(range(len(self.bodies))) or there != self.bodies:
+        if indices != list(range(len(self.bodies))) or there != self.bodies:
             raise SystemExit("events are not there once, in the order in which they came")
 
 
@@ -142,7 +142,7 @@ def telemetry(size: int, kind: Kind, *, events: int = EVENTS) -> Took:
 
 def main() -> None:
     """Measure, print the figures, and exit with an error if a bound is exceeded."""
-    found = {case: telemetry(case.size, case.kind) for case in CASES}
+    results = {case: telemetry(case.size, case.kind) for case in CASES}
     Report(
         title="Telemetry, 1,000 events a second to one stream, requests of 5 ms: what an event takes",
         columns=["event", "write units", "bound", "requests", "bound", "told after at most"],
@@ -155,10 +155,10 @@ def main() -> None:
                 f"{case.requests}",
                 f"{took.slowest * 1000:.0f} ms",
             )
-            for case, took in found.items()
+            for case, took in results.items()
         ],
     ).print()
-    if over := [case for case, took in found.items() if not case.allows(took)]:
+    if over := [case for case, took in results.items() if not case.allows(took)]:
         raise SystemExit(f"over the bound: {over}")
 
 

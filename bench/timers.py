@@ -109,7 +109,7 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     )
     for item in waiting_items(waiting, now[0]):
         tables.execute(Put(table=TIMERS.kind, item=item))
-    tokens = [streams.append(_loan(each), [Event.json("Lent", {})]).token for each in range(timers)]
+    tokens = [streams.append(_loan(loan), [Event.json("Lent", {})]).token for loan in range(timers)]
     feed.react(engine.reaction())
     tables.taken()
     for number, token in enumerate(tokens):
@@ -117,7 +117,9 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     setting = tables.taken()
     feed.index()
     tables.taken()
-    (partition,) = (each.partition for each in feed.feed.partitions() if source_of(each.partition) == "pages")
+    (partition,) = (
+        standing.partition for standing in feed.feed.partitions() if source_of(standing.partition) == "pages"
+    )
     # Time stands still: a machine that is slow would have the reactor commit on its way.
     reader = feed.feed.on(replace(feed.feed.driver, clock=lambda: 0.0))
     reactor = Reactor(member=Member(reaction=engine.reaction(), reader=reader))
@@ -126,11 +128,13 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     arming = tables.taken()
     fired = 0
     while sent:  # what is farther away has a slot's wake-up, and that has one for each timer
-        came = [*{slot.name: slot for each in sent for slot in each.far}.values()]
-        came += [wake for each in sent for wake, _ in each.near]
+        wake_ups = [*{slot.name: slot for message in sent for slot in message.far}.values()]
+        wake_ups += [wake for message in sent for wake, _ in message.near]
         sent.clear()
-        now[0] = max(now[0], (max(each.since for each in came) - from_unix_nanoseconds(0)) * 100 + 100)
-        fired += engine.work(came).fired
+        now[0] = max(
+            now[0], (max(wake_up.since for wake_up in wake_ups) - from_unix_nanoseconds(0)) * 100 + 100
+        )
+        fired += engine.work(wake_ups).fired
     if fired != timers:
         raise AssertionError(f"{fired} of {timers} timers have fired")
     return Life(
@@ -143,10 +147,10 @@ def waiting_items(count: int, now: int) -> list[dict[str, dict[str, str]]]:
     begun = from_unix_nanoseconds(now + 7 * DAY)
     step = 350 * DAY // 100 // max(1, count)
     armed = (
-        Armed(due=Ticks(begun + each * step), layout="pages", stream=f"Waiting-{each}", place=0)
-        for each in range(count)
+        Armed(due=Ticks(begun + number * step), layout="pages", stream=f"Waiting-{number}", place=0)
+        for number in range(count)
     )
-    return [{name: dict(value) for name, value in each.item.items()} for each in armed]
+    return [{name: dict(value) for name, value in put.item.items()} for put in armed]
 
 
 def _loan(number: int) -> str:
@@ -279,8 +283,8 @@ def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
 
 def _timed(call: Callable[[], T]) -> tuple[Took, T]:
     begun, worked = time.monotonic(), time.process_time()
-    came = call()
-    return Took(seconds=time.monotonic() - begun, cpu=time.process_time() - worked), came
+    result = call()
+    return Took(seconds=time.monotonic() - begun, cpu=time.process_time() - worked), result
 
 
 def units_of_lives() -> list[tuple[str, ...]]:
@@ -289,13 +293,13 @@ def units_of_lives() -> list[tuple[str, ...]]:
     some = f"one of {TOGETHER}"
     names = ("one alone", some, f"{some}, 10,000 waiting besides")
     return [
-        (name, *(f"{units.read:.2f} + {units.write:.2f}" for units in _steps(each)))
-        for name, each in zip(names, lives, strict=True)
+        (name, *(f"{units.read:.2f} + {units.write:.2f}" for units in _steps(life_)))
+        for name, life_ in zip(names, lives, strict=True)
     ]
 
 
-def _steps(each: Life) -> tuple[Units, ...]:
-    return each.setting, each.arming, each.firing, each.whole
+def _steps(timer_life: Life) -> tuple[Units, ...]:
+    return timer_life.setting, timer_life.arming, timer_life.firing, timer_life.whole
 
 
 def main() -> None:
@@ -306,7 +310,7 @@ def main() -> None:
         columns=["timer", "setting", "arming", "firing", "in all"],
         rows=units_of_lives(),
     ).print()
-    came = [fire(), fire(waiting=waiting)]
+    runs = [fire(), fire(waiting=waiting)]
     Report(
         title="Timers of one minute, fired by one process on DynamoDB Local",
         columns=[
@@ -320,9 +324,9 @@ def main() -> None:
             "RCU each",
             "WCU each",
         ],
-        rows=[each.row() for each in came],
+        rows=[run.row() for run in runs],
     ).print()
-    slow = [each for each in came if each.a_second < LEAST_A_SECOND or each.of_bare > OF_BARE]
+    slow = [run for run in runs if run.a_second < LEAST_A_SECOND or run.of_bare > OF_BARE]
     if slow:
         raise SystemExit(f"timers of a minute take longer than a minute, or too much CPU: {slow}")
 

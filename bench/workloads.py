@@ -128,15 +128,15 @@ def in_batches(laid: Laid, kind: Kind, batches: int = 100, events: int = 10) -> 
 
 def replay(endpoint: Endpoint, laid: Laid, kind: Kind) -> dict[Way, Read]:
     """Run W4: replay a stream."""
-    each = 1 if laid == "tips" or kind == "direct" else 2
-    return measure(endpoint, Long(layout=laid, events=5000, size=1000, kind=kind, each=each))
+    attempts = 1 if laid == "tips" or kind == "direct" else 2
+    return measure(endpoint, Long(layout=laid, events=5000, size=1000, kind=kind, each=attempts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
     """Figures of contending writers on one stream: stored events, write units of refused appends, and read units."""
 
-    kept: int
+    stored: int
     wasted: float
     read: float
 
@@ -166,7 +166,7 @@ def contend(endpoint: Endpoint, laid: Laid, kind: Kind, loads: Loads = "read") -
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(write, shares))
         read = driver.meter.units.read
-        return Contention(kept=sum(1 for _ in streams.read(STREAM)), wasted=refused.units.write, read=read)
+        return Contention(stored=sum(1 for _ in streams.read(STREAM)), wasted=refused.units.write, read=read)
 
 
 def until_appended(streams: Streams, data: bytes) -> None:

@@ -91,16 +91,16 @@ def _loaded(target: Target, seconds: float, reacting_at: Endpoint | None = None)
     say(f"load for {seconds:.0f} s")
     load.put_on(seconds)
     say("verifying")
-    found = list(load.differences())
+    differences = list(load.differences())
     if reacting_at is not None:
-        streams = {name: len(each) for name, each in load.stored.items() if name.startswith("Load-")}
-        found += reacting.reaction_differs(reacting_at, streams)
+        streams = {name: len(events) for name, events in load.stored.items() if name.startswith("Load-")}
+        differences += reacting.reaction_differs(reacting_at, streams)
     for table in report(load):
         table.print()
-    for difference in found[:SHOWN]:
+    for difference in differences[:SHOWN]:
         say(f"✗ {difference}")
-    if found:
-        say(f"✗ {len(found):,} differences from what was sent and answered")
+    if differences:
+        say(f"✗ {len(differences):,} differences from what was sent and answered")
         return 1
     say(
         f"✓ all {load.ledger.events:,} acknowledged events are there once, where they were acknowledged, to the byte, "

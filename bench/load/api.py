@@ -69,8 +69,8 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send a request up to five times, until the response is final rather than "not now"."""
-        asked = path + (f"?{urlencode(query, doseq=True)}" if query else "")
-        send = partial(self._http, method, asked, body, headers=headers)
+        target = path + (f"?{urlencode(query, doseq=True)}" if query else "")
+        send = partial(self._http, method, target, body, headers=headers)
         for tries in range(1, TRIES + 1):
             answer = self._once(operation, send, tries)
             if answer.status and answer.status not in AGAIN:

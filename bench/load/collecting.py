@@ -29,7 +29,7 @@ def read_back(api: Api, name: str) -> list[Found]:
 
 def read_feed(api: Api, starts: Mapping[int, str], marker: str) -> dict[str, list[Found]]:
     """Read all events of the streams whose names contain this marker, from checkpoints to the tails."""
-    found: dict[str, list[Found]] = {}
+    events: dict[str, list[Found]] = {}
     for partition, start in starts.items():
         at, at_tail = start, False
         while not at_tail:
@@ -37,14 +37,16 @@ def read_feed(api: Api, starts: Mapping[int, str], marker: str) -> dict[str, lis
             page = _read(api, "GET", f"/feed/{partition}", query=query)
             for item in page["items"]:
                 if marker in item["stream"]:
-                    found.setdefault(item["stream"], []).append(_found(api, item, item["index"]))
+                    events.setdefault(item["stream"], []).append(_found(api, item, item["index"]))
             at, at_tail = page["next"], page["atTail"]
-    return found
+    return events
 
 
 def tails(api: Api) -> dict[int, str]:
     """Return the checkpoint of the end of each partition of the feed."""
-    return {each["partition"]: each["tail"] for each in _read(api, "GET", "/feed")["partitions"]}
+    return {
+        partition["partition"]: partition["tail"] for partition in _read(api, "GET", "/feed")["partitions"]
+    }
 
 
 def _pages(api: Api, place: str, index: Callable[[Any], int]) -> Iterator[Found]:

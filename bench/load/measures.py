@@ -48,18 +48,18 @@ class Measures:
     def sent(self, operation: str, status: int, seconds: float, *, again: bool) -> None:
         """Record a request with the status of its response; 0 if there was none."""
         with self._lock:
-            found = self.operations[operation]
-            found.statuses[status] += 1
-            found.retried += again
+            figures = self.operations[operation]
+            figures.statuses[status] += 1
+            figures.retried += again
             if status:
-                found.seconds.append(seconds)
+                figures.seconds.append(seconds)
 
     def cost(self, operation: str, read: float, write: float) -> None:
         """Record the capacity units that a response reports."""
         with self._lock:
-            found = self.operations[operation]
-            found.read += read
-            found.write += write
+            figures = self.operations[operation]
+            figures.read += read
+            figures.write += write
 
     def forget(self) -> None:
         """Discard all figures."""
@@ -69,7 +69,9 @@ class Measures:
     def answered(self, *statuses: int) -> int:
         """Return the number of responses with these statuses."""
         with self._lock:
-            return sum(each.statuses[status] for each in self.operations.values() for status in statuses)
+            return sum(
+                operation.statuses[status] for operation in self.operations.values() for status in statuses
+            )
 
 
 @dataclass(slots=True)

@@ -17,14 +17,14 @@ PATIENCE: Final = 60.0
 
 def stages(places: Places) -> str:
     """Return the checkout's stages, with the reaction in `dev`, which may only use its own table."""
-    found: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
+    context: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
     reaction = {
         "entry": "bench/load/reaction",
         "environment": {"REACHED_TABLE": TABLE},
         "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
     }
-    return json.dumps({**found, "dev": {**found["dev"], "reactions": {"load": reaction}}})
+    return json.dumps({**context, "dev": {**context["dev"], "reactions": {"load": reaction}}})
 
 
 def make_table(endpoint: Endpoint) -> None:
@@ -37,17 +37,17 @@ def make_table(endpoint: Endpoint) -> None:
     )
 
 
-def reaction_differs(endpoint: Endpoint, wanted: Mapping[str, int]) -> Iterator[str]:
+def reaction_differs(endpoint: Endpoint, expected: Mapping[str, int]) -> Iterator[str]:
     """Yield what is wrong with the reaction, after waiting until it should have handled these numbers of events."""
-    found, since = _reached(endpoint), time.monotonic()
-    while any(found.get(stream, (0, 0))[0] < events for stream, events in wanted.items()):
+    counts, since = _reached(endpoint), time.monotonic()
+    while any(counts.get(stream, (0, 0))[0] < events for stream, events in expected.items()):
         if time.monotonic() - since > PATIENCE:
             break
         time.sleep(0.5)
-        before, found = found, _reached(endpoint)
-        since = since if found == before else time.monotonic()
-    for stream, events in wanted.items():
-        reached, skipped = found.get(stream, (0, 0))
+        before, counts = counts, _reached(endpoint)
+        since = since if counts == before else time.monotonic()
+    for stream, events in expected.items():
+        reached, skipped = counts.get(stream, (0, 0))
         if reached != events:
             yield f"{stream}: the reaction has come to #{reached} of {events}"
         if skipped:

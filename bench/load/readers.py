@@ -52,8 +52,8 @@ class Reader:
         tag, least = self._chosen(self.tags)
         answer = self.api("tag: state", "GET", "/dcb/tags", query={"tag": tag})
         if answer.status == HTTPStatus.OK:
-            found = sum(each["events"] for each in answer.json["tags"])
-            self._compare(tag, least, found)
+            count = sum(page["events"] for page in answer.json["tags"])
+            self._compare(tag, least, count)
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, int]:
         name = self.luck.choice(names)
@@ -67,9 +67,9 @@ class Reader:
         elif answer.status:
             self.ledger.note(f"{name}: a read was answered {answer}")
 
-    def _compare(self, name: str, least: int, found: int) -> None:
-        if found < least:
-            self.ledger.note(f"{name}: read with {found} events, after {least} had been acknowledged")
+    def _compare(self, name: str, least: int, count: int) -> None:
+        if count < least:
+            self.ledger.note(f"{name}: read with {count} events, after {least} had been acknowledged")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,7 +15,9 @@ AFTERWARDS = "reading back"
 
 def report(load: Load) -> Iterator[Report]:
     """Yield the tables of a run."""
-    shown = {name: each for name, each in sorted(load.measures.operations.items()) if name != AFTERWARDS}
+    shown = {
+        name: operation for name, operation in sorted(load.measures.operations.items()) if name != AFTERWARDS
+    }
     yield Report(
         title=f"{load.seconds:,.0f} s of load",
         columns=(
@@ -28,33 +30,34 @@ def report(load: Load) -> Iterator[Report]:
             "write units each",
             "read units each",
         ),
-        rows=[_timed(name, each, load.seconds) for name, each in shown.items()],
+        rows=[_timed(name, operation, load.seconds) for name, operation in shown.items()],
     )
     yield Report(
         title="Answers",
         columns=("operation", "answers", "sent again", "by status"),
-        rows=[_answered(name, each) for name, each in shown.items()],
+        rows=[_answered(name, operation) for name, operation in shown.items()],
     )
     yield Report(title="In all", columns=("", ""), rows=list(_whole(load)))
 
 
-def _timed(name: str, each: Operation, seconds: float) -> Sequence[str]:
-    times = [f"{1_000 * value:,.0f}" for value in percentiles(each.seconds)]
-    appends = each.statuses[201]
-    units = [f"{total / appends:.2f}" if appends else "" for total in (each.write, each.read)]
-    return (name, f"{len(each.seconds) / seconds:.1f}", *times, *units)
+def _timed(name: str, operation: Operation, seconds: float) -> Sequence[str]:
+    times = [f"{1_000 * value:,.0f}" for value in percentiles(operation.seconds)]
+    appends = operation.statuses[201]
+    units = [f"{total / appends:.2f}" if appends else "" for total in (operation.write, operation.read)]
+    return (name, f"{len(operation.seconds) / seconds:.1f}", *times, *units)
 
 
-def _answered(name: str, each: Operation) -> Sequence[str]:
+def _answered(name: str, operation: Operation) -> Sequence[str]:
     statuses = ", ".join(
-        f"{'none' if status == 0 else status} × {count:,}" for status, count in sorted(each.statuses.items())
+        f"{'none' if status == 0 else status} × {count:,}"
+        for status, count in sorted(operation.statuses.items())
     )
-    return name, f"{len(each.seconds):,}", f"{each.retried:,}", statuses
+    return name, f"{len(operation.seconds):,}", f"{operation.retried:,}", statuses
 
 
 def _whole(load: Load) -> Iterator[tuple[str, str]]:
-    kept = Counter(_layout(name) for name, found in load.stored.items() for _ in found)
-    yield "events", ", ".join(f"{count:,} {layout}" for layout, count in sorted(kept.items()))
+    counts = Counter(_layout(name) for name, events in load.stored.items() for _ in events)
+    yield "events", ", ".join(f"{count:,} {layout}" for layout, count in sorted(counts.items()))
     yield (
         "appends",
         f"{load.measures.answered(201):,}, {load.measures.answered(201) / load.seconds:.1f} a second",

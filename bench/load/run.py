@@ -67,9 +67,11 @@ class Target:
             LookupError: the stack holds no tables, or no stack beside it an API.
         """
         described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", ())
-        index = next((each["OutputValue"] for each in described if each["OutputKey"] == "IndexTable"), None)
+        index = next(
+            (output["OutputValue"] for output in described if output["OutputKey"] == "IndexTable"), None
+        )
         stacks = [] if index is None else stacks_of(cloudformation, index, ())
-        url = next((each.outputs["ApiUrl"] for each in stacks if "ApiUrl" in each.outputs), None)
+        url = next((stack_.outputs["ApiUrl"] for stack_ in stacks if "ApiUrl" in stack_.outputs), None)
         if url is None:
             raise LookupError(f"{stack} is no stack of tables that one with an ApiUrl belongs to")
         return cls(url=url, region=cloudformation.meta.region_name, credentials=credentials)
@@ -102,8 +104,8 @@ class Load:
         self.starts = tails(api)
         self.followers = [self._follower(api, partition, at) for partition, at in self.starts.items()]
         workers = [*self._writers(api), self._reader(api)]
-        with Crew([each.step for each in self.followers]) as following:
-            with Crew([each.step for each in workers]) as working:
+        with Crew([follower.step for follower in self.followers]) as following:
+            with Crew([worker.step for worker in workers]) as working:
                 self._warm(working, following)
                 began = time.monotonic()
                 self._wait(seconds, working, following)
@@ -123,7 +125,7 @@ class Load:
             yield str(error)
 
     def _store_differs(self, stored: Mapping[str, Sequence[Found]]) -> Iterator[str]:
-        seen = {name: indices for each in self.followers for name, indices in each.seen.items()}
+        seen = {name: indices for follower in self.followers for name, indices in follower.seen.items()}
         for name, sent in self.ledger.streams.items():
             yield from stream_differs(name, sent, stored[name])
             yield from followed_differs(name, len(stored[name]), seen.get(name, ()))
@@ -131,8 +133,8 @@ class Load:
     def _feed_differs(
         self, stored: Mapping[str, Sequence[Found]], fed: Mapping[str, Sequence[Found]]
     ) -> Iterator[str]:
-        for name, found in stored.items():
-            yield from feed_differs(name, found, fed.get(name, ()))
+        for name, events in stored.items():
+            yield from feed_differs(name, events, fed.get(name, ()))
         yield from (f"{name}: the feed has it, and nobody wrote it" for name in fed.keys() - stored.keys())
 
     def _follower(self, api: Api, partition: int, at: str) -> Follower:
@@ -199,8 +201,8 @@ class Load:
 
     def _wait(self, seconds: float, *crews: Crew) -> None:
         ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0:
-            time.sleep(min(BEAT, left))
+        while (remaining := ends - time.monotonic()) > 0:
+            time.sleep(min(BEAT, remaining))
             for crew in crews:
                 crew.check()
             self.tell(self._progress(seconds - max(0.0, ends - time.monotonic())))
@@ -219,7 +221,9 @@ class Load:
         while count < wanted and time.monotonic() - since < PATIENCE:
             following.check()
             before = count
-            count = sum(len(indices) for each in self.followers for indices in list(each.seen.values()))
+            count = sum(
+                len(indices) for follower in self.followers for indices in list(follower.seen.values())
+            )
             if count != before:
                 since = time.monotonic()
                 self.tell(f"the feed has {count:,} of {wanted:,} events")

@@ -103,8 +103,8 @@ class TagWriter:
         for tag in tags:
             self.ledger.refused(tag, events)
         self.ledger.conflicted()
-        found = answer.json
-        self._seen[tags[0]] = Seen(found["position"], seen.events + len(found["events"]))
+        page = answer.json
+        self._seen[tags[0]] = Seen(page["position"], seen.events + len(page["events"]))
 
     def _unanswered(self, tags: Sequence[str], events: Sequence[Sample], answer: Answer) -> None:
         for tag in tags:

@@ -21,14 +21,14 @@ class Found:
     digest: Digest
 
 
-def stream_differs(stream: str, sent: Sent, found: Sequence[Found]) -> Iterator[str]:
+def stream_differs(stream: str, sent: Sent, events: Sequence[Found]) -> Iterator[str]:
     """Yield what is wrong with one stream as it was read."""
-    for position, event in enumerate(found):
+    for position, event in enumerate(events):
         if event.index != position:
             yield f"{stream}: #{event.index} came where #{position} was to come"
             break
     places: dict[Digest, int] = {}
-    for event in found:
+    for event in events:
         if event.digest in places:
             yield f"{stream}: #{event.index} is #{places[event.digest]} again"
         places.setdefault(event.digest, event.index)

@@ -51,13 +51,13 @@ def test_ten_events_in_one_append_share_its_write_units():
 
 @pytest.mark.proof
 def test_writers_on_one_stream_lose_nothing(ddbl):
-    assert contend(ddbl, "pages", "direct").kept == 160
-    assert contend(ddbl, "tips", "direct").kept == 160
+    assert contend(ddbl, "pages", "direct").stored == 160
+    assert contend(ddbl, "tips", "direct").stored == 160
 
 
 @pytest.mark.proof
 def test_programs_with_plain_calls_on_one_stream_waste_hardly_more_than_deciders(ddbl):
     took = contend(ddbl, "pages", "json", "program")
 
-    assert took.kept == 160
+    assert took.stored == 160
     assert took.wasted < 400

@@ -40,8 +40,8 @@ def test_eight_writers_on_anything_else_waste_few_units_and_lose_nothing(subject
 
 
 def test_a_bound_that_is_missed_is_told():
-    kept = Contention(kept=160, wasted=WASTED, read=STREAM.read, seconds=1, longest=1)
+    good = Contention(stored=160, wasted=WASTED, read=STREAM.read, seconds=1, longest=1)
 
-    assert within(STREAM, kept)
-    for missed in ({"kept": 159}, {"wasted": WASTED + 1}, {"read": STREAM.read + 1}):
-        assert not within(STREAM, replace(kept, **missed))
+    assert within(STREAM, good)
+    for missed in ({"stored": 159}, {"wasted": WASTED + 1}, {"read": STREAM.read + 1}):
+        assert not within(STREAM, replace(good, **missed))

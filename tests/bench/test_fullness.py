@@ -51,7 +51,7 @@ def cost(stream: Stream, begins: tuple[bool, ...]) -> float:
     spent, carried, before = 0.0, 0, 0
     for begin, (grown, after, replaces) in zip((True, *begins), stream.appends(), strict=True):
         if begin:
-            spent += left_behind(carried, before, kept=not replaces) if carried else 0
+            spent += left_behind(carried, before, keeps_unfolds=not replaces) if carried else 0
             spent += write_units(BARE + grown + after)
             carried = grown
         else:
@@ -119,7 +119,7 @@ def test_larger_unfolds_are_left_behind_more_seldom():
         - by_rule(Stream(size=300, shape="alike", unfold=unfold)).units
         for unfold in (1000, 5000, 20_000)
     ]
-    each = [left_behind(0, unfold, kept=False) for unfold in (1000, 5000, 20_000)]
+    each = [left_behind(0, unfold, keeps_unfolds=False) for unfold in (1000, 5000, 20_000)]
 
     assert all(
         few < many for many, few in pairwise(spent / one for spent, one in zip(pages, each, strict=True))

@@ -19,12 +19,12 @@ def test_writers_keep_their_bounds(subject, writers, processes):
 
 def test_a_bound_that_is_missed_is_told():
     bound = Bound(wasted=1, requests=2, given_up=0.1)
-    taken = Taken(kept=APPENDS * 9 // 10, wasted=1, write=2, read=1, requests=2, rate=1, longest=1)
+    taken = Taken(stored=APPENDS * 9 // 10, wasted=1, write=2, read=1, requests=2, rate=1, longest=1)
 
     assert is_within(taken, bound)
     for missed in (
-        {"kept": APPENDS * 9 // 10 - 1},
-        {"kept": APPENDS + 1},
+        {"stored": APPENDS * 9 // 10 - 1},
+        {"stored": APPENDS + 1},
         {"wasted": 1.1},
         {"requests": 2.1},
     ):

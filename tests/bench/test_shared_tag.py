@@ -42,5 +42,5 @@ def test_a_bound_that_is_missed_is_told() -> None:
     bound = Bound(wasted=0, rate=1)
 
     assert holds(bound, alone, alone)
-    for missed in ({"kept": 19}, {"wasted": 0.1}, {"rate": alone.rate * 0.9}):
+    for missed in ({"stored": 19}, {"wasted": 0.1}, {"rate": alone.rate * 0.9}):
         assert not holds(bound, replace(alone, **missed), alone)
