@@ -82,22 +82,22 @@ def test_appends_hold_in_memory_and_what_was_acknowledged_is_told(stage: Stage, 
 class Double(StreamWriter):
     """A key is forgotten: its repeat is another append."""
 
-    def append(self, numbers: Any, *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: ARG002  that is what is broken
-        return super().append(numbers, at=at)
+    def append(self, numbers: Any, *, state: Any = None, key: str | None = None) -> Outcome:  # noqa: ARG002  that is what is broken
+        return super().append(numbers, state=state)
 
 
 class Blind(StreamWriter):
     """Whatever a writer expects is ignored."""
 
-    def append(self, numbers: Any, *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: ARG002
+    def append(self, numbers: Any, *, state: Any = None, key: str | None = None) -> Outcome:  # noqa: ARG002
         return super().append(numbers, key=key)
 
 
 class Lying(StreamWriter):
     """A repeat is told as one, and is written all the same."""
 
-    def append(self, numbers: Any, *, at: Any = None, key: str | None = None) -> Outcome:
-        made = super().append(numbers, at=at)
+    def append(self, numbers: Any, *, state: Any = None, key: str | None = None) -> Outcome:
+        made = super().append(numbers, state=state)
         again = key is not None and len(self.read()) != len({*self.read()})
         return "again" if again else made
 

@@ -114,13 +114,13 @@ def _init(cls: type, *, frozen: bool) -> Any:
     return init
 
 
-def _assigned(cls: type, name: str, value: str, known: dict[str, Any]) -> str:
+def _assigned(cls: type, name: str, value: str, names: dict[str, Any]) -> str:
     """Return the statement that sets a field of a frozen class, by the setter of its slot if possible.
 
     The setter of a slot is the fastest way.
     """
     if _is_slot(cls, name):
-        known[f"_set_{name}"] = getattr(cls, name).__set__
+        names[f"_set_{name}"] = getattr(cls, name).__set__
         return f"_set_{name}(self, {value})"
     return f"_set(self, {name!r}, {value})"
 
@@ -129,16 +129,16 @@ def _is_slot(cls: type, name: str) -> bool:
     return isinstance(getattr(cls, name, None), MemberDescriptorType)
 
 
-def _compiled(cls: type, parameters: str, body: list[str], known: dict[str, Any]) -> Callable[..., Any]:
-    """Compile a function in the module of a class; `known` are names that its body may use.
+def _compiled(cls: type, parameters: str, body: list[str], names: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a function in the module of a class; `names` are those that its body may use.
 
     The function's name is `__init__`, so that errors of calls name `__init__`.
     """
     statements = "".join(f"\n  {statement}" for statement in body)
-    text = f"def _made({', '.join(known)}):\n def __init__({parameters}):{statements}\n return __init__"
+    text = f"def _made({', '.join(names)}):\n def __init__({parameters}):{statements}\n return __init__"
     module, namespace = sys.modules.get(cls.__module__), dict[str, Any]()
     exec(text, vars(module) if module else {}, namespace)  # noqa: S102  names of fields, as `dataclasses` does
-    function = namespace["_made"](**known)
+    function = namespace["_made"](**names)
     function.__qualname__ = f"{cls.__qualname__}.__init__"
     return function  # type: ignore[no-any-return]
 
@@ -159,7 +159,7 @@ def _by_values(cls: type) -> dict[str, Any]:
 
 def _few(names: list[str]) -> Callable[[Any], Any]:
     """Make a function that returns a tuple of no or one attribute, where `attrgetter` gives no tuple."""
-    return lambda of: tuple(getattr(of, name) for name in names)
+    return lambda instance: tuple(getattr(instance, name) for name in names)
 
 
 @recursive_repr()
@@ -199,11 +199,11 @@ def _set_state(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, field_.name, value)
 
 
-def _replace(of: Any, /, **changes: Any) -> Any:
+def _replace(instance: Any, /, **changes: Any) -> Any:
     """Return a copy of a dataclass object with some fields changed, as `dataclasses.replace`."""
-    cls = of.__class__
+    cls = instance.__class__
     copy = _COPYING.get(cls) or _COPYING.setdefault(cls, _copying(cls))
-    return copy(of, **changes)
+    return copy(instance, **changes)
 
 
 def _copying(cls: type) -> Callable[..., Any]:

@@ -178,10 +178,10 @@ def _loaded(names: str) -> tuple[Layout, ...]:
     Raises:
         InvalidInput: no package brings one, or its name or first partition is in use.
     """
-    known = list(LAYOUTS)
+    layouts = list(LAYOUTS)
     for name in names.split(",") if names else ():
-        known.append(_checked(name, entry_of(name).load(), known))
-    return tuple(known[len(LAYOUTS) :])
+        layouts.append(_checked(name, entry_of(name).load(), layouts))
+    return tuple(layouts[len(LAYOUTS) :])
 
 
 def entry_of(name: str) -> EntryPoint:
@@ -199,7 +199,7 @@ def entry_of(name: str) -> EntryPoint:
     return entry
 
 
-def _checked(name: str, layout: object, known: Sequence[Layout]) -> Layout:
+def _checked(name: str, layout: object, layouts: Sequence[Layout]) -> Layout:
     """Return a loaded object if it is a layout of that name with a name and partitions of its own.
 
     Raises:
@@ -207,7 +207,9 @@ def _checked(name: str, layout: object, known: Sequence[Layout]) -> Layout:
     """
     if not isinstance(layout, Layout) or layout.name != name:
         raise InvalidInput(PLUGINS, f"names {name}, which is no layout of that name")
-    if layout.base % BASE_DISTANCE or any(layout.base == other.base or name == other.name for other in known):
+    if layout.base % BASE_DISTANCE or any(
+        layout.base == other.base or name == other.name for other in layouts
+    ):
         rule = f"names {name}, whose name and first partition must be its own, in steps of {BASE_DISTANCE:,}"
         raise InvalidInput(PLUGINS, rule)
     return layout

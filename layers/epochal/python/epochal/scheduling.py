@@ -451,17 +451,17 @@ def timer_name(text: object, field: str = "name") -> str:
     return name
 
 
-def _when(at: At) -> dict[str, object]:
+def _when(due: At) -> dict[str, object]:
     """Return the stored form of a due time: `in` seconds after the setting, or `due` at a moment.
 
     Raises:
         InvalidInput: the time has no zone, or is beyond the limits.
     """
-    if not isinstance(at, timedelta):
-        return {"due": format_ticks(read_moment(at, "at"))}
-    if not 0 <= at.total_seconds() <= _MAX_SECONDS:
+    if not isinstance(due, timedelta):
+        return {"due": format_ticks(read_moment(due, "at"))}
+    if not 0 <= due.total_seconds() <= _MAX_SECONDS:
         raise InvalidInput("at", f"must be 0 to {MAX_DAYS:,} days from now")
-    seconds, rest = divmod(at, timedelta(seconds=1))
+    seconds, rest = divmod(due, timedelta(seconds=1))
     return {"in": seconds + Decimal(rest.microseconds) / 1_000_000 if rest else seconds}
 
 
@@ -610,9 +610,9 @@ def _check(kind: str, record: object, field: str) -> None:
         _check_events(record.get("events"), f"{field}.events")
 
 
-def _check_members(record: Mapping[str, object], known: Iterable[str], field: str) -> None:
+def _check_members(record: Mapping[str, object], names: Iterable[str], field: str) -> None:
     """Raise `InvalidInput` for a member of a record that is not known."""
-    for name in record.keys() - known:
+    for name in record.keys() - names:
         raise InvalidInput(f"{field}.{name}", "is not known")
 
 

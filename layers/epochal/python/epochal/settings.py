@@ -216,11 +216,13 @@ class Settings(Options):
     def having(self, **values: Any) -> Settings:
         """Return a copy of the settings with other values, by the names of the settings."""
         others = {name: value for name, value in values.items() if name in DECLARED}
-        known = {name: _of_layouts(name) for name in values if name not in DECLARED}
+        declared_settings = {name: _of_layouts(name) for name in values if name not in DECLARED}
         tables = {
-            setting.table: values[name] for name, setting in known.items() if setting.table and values[name]
+            setting.table: values[name]
+            for name, setting in declared_settings.items()
+            if setting.table and values[name]
         }
-        of_layouts = {name: values[name] for name, setting in known.items() if not setting.table}
+        of_layouts = {name: values[name] for name, setting in declared_settings.items() if not setting.table}
         return replace(
             self, tables={**self.tables, **tables}, of_layouts={**self.of_layouts, **of_layouts}, **others
         )

@@ -160,7 +160,9 @@ class Replica:
         ):
             pass
 
-    def _fill(self, stream: str, before: PageFacts | None, at: int, following: PageFacts, etag: str) -> None:
+    def _fill(
+        self, stream: str, before: PageFacts | None, index: int, following: PageFacts, etag: str
+    ) -> None:
         """Fill a gap up to `following`: empty and extend the open page before it, or put an empty page there."""
         if before is not None and not before.full:
             page = self._page(stream, before)
@@ -168,7 +170,7 @@ class Replica:
             self._put(replace(emptied, stamp=marking(etag, page)), page)
             return
         stamp = marking(etag, self._page(stream, following))
-        empty = Page(stream=stream, index=at, version=following.index, full=True, stamp=stamp)
+        empty = Page(stream=stream, index=index, version=following.index, full=True, stamp=stamp)
         self.driver.ask(Put(table=self.table, item=write_page(empty), condition=Absent("i")))
 
     def _page(self, stream: str, facts: PageFacts) -> Page:

@@ -86,15 +86,15 @@ class PoisonRecords:
             InvalidInput: there is no such record, or it is no longer waiting.
             CorruptData: it is as wrong as before, and still waits.
         """
-        of, record = self._waiting(source, index)
-        ingested = self._as_it_is_now(of, record)
+        events_source, record = self._waiting(source, index)
+        ingested = self._as_it_is_now(events_source, record)
         if ingested is None and record.omitted is None:
-            ingested = self.indexer.index_now(of.table, record.image)
+            ingested = self.indexer.index_now(events_source.table, record.image)
         if ingested is None:
             raise CorruptData(
                 f"neither the head of {record.key} nor what was kept of it tells of any event of the feed"
             )
-        self._resolve(of, index, "retried")
+        self._resolve(events_source, index, "retried")
         return ingested
 
     def discard(self, source: str, index: int) -> None:
@@ -103,8 +103,8 @@ class PoisonRecords:
         Raises:
             InvalidInput: there is no such record, or it is no longer waiting.
         """
-        of, _ = self._waiting(source, index)
-        self._resolve(of, index, "discarded")
+        events_source, _ = self._waiting(source, index)
+        self._resolve(events_source, index, "discarded")
 
     def _as_it_is_now(self, source: Source, record: PoisonRecord) -> Ingested | None:
         """Index a record's head as it is now; None where the head is gone."""

@@ -136,24 +136,26 @@ class _Pass:
                 yield Finding(
                     kind=fault.kind, source=self.source.name, partition=number, at=fault.at, cause=fault.cause
                 )
-            for entry, at in page.entries:
-                yield from self._entry(number, entry, at)
+            for entry, checkpoint in page.entries:
+                yield from self._entry(number, entry, checkpoint)
             self.of.tell(f"{self.source.name}: partition {number}, epoch {last:,}")
             place = page.place
         return last
 
-    def _entry(self, number: int, entry: Entry, at: Checkpoint) -> Iterator[Finding]:
+    def _entry(self, number: int, entry: Entry, checkpoint: Checkpoint) -> Iterator[Finding]:
         """Follow the streams of an entry of the chain, and yield those that belong to another partition."""
         for span in entry.spans:
             if self.source.partition_of(span.stream) != number:
                 if self.first:
-                    yield self._finding("misplaced", number, span.stream, (span.index, span.next), at=at)
+                    yield self._finding(
+                        "misplaced", number, span.stream, (span.index, span.next), at=checkpoint
+                    )
                 continue
-            broken = self.following.add(number, span, at)
+            broken = self.following.add(number, span, checkpoint)
             if broken is not None and (span.index < broken.expected or self._is_there(broken)):
                 self.following.keep(broken)
         for removal in entry.removals:
-            self.following.remove(removal, at)
+            self.following.remove(removal, checkpoint)
 
     def _breaks(self, number: int) -> Iterator[Finding]:
         """Yield the streams of a partition whose chain has a gap, or goes back."""

@@ -72,20 +72,25 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
         for statement in read.body
         if isinstance(statement, ast.Assign)
     ]
-    of = next((match[1] for match in assigned if match and _bound(nodes, function) == [-1]), function)
-    if of in declared_names and _bound(nodes, of) == [1]:
-        if sign == "." and of == function:
+    bound_name = next((match[1] for match in assigned if match and _bound(nodes, function) == [-1]), function)
+    if bound_name in declared_names and _bound(nodes, bound_name) == [1]:
+        if sign == "." and bound_name == function:
             raise refused(
                 "handler", f"must be {name_node}:{function}, with a colon: {handler} is a {decorator}"
             )
-        if name not in (None, declared_names[of]):
+        if name not in (None, declared_names[bound_name]):
             raise refused(
-                "name", f"must be {declared_names[of]}, as the decorator in {module} has it, not {name}"
+                "name",
+                f"must be {declared_names[bound_name]}, as the decorator in {module} has it, not {name}",
             )
     if decorator and sign == ":" and _bound(nodes, function) == [0] and words.isdisjoint(_OPEN):
         raise refused("handler", f"must have the decorator {decorator}: {function} in {module} has none")
     names = (
-        [declared_names[of]] if of in declared_names else [] if sign == ":" else list(declared_names.values())
+        [declared_names[bound_name]]
+        if bound_name in declared_names
+        else []
+        if sign == ":"
+        else list(declared_names.values())
     )
     if not name and len(names) != 1:
         rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"

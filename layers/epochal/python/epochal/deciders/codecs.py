@@ -257,8 +257,8 @@ def json_codec(
     register = _register(types, named or {})
     forms = {kind: form_of(kind, event=True) for kind in register.values()}
     versions = versions_of(upcasts, register)
-    known = {name: StoredClass(name, kind, forms[kind], versions[name]) for name, kind in register.items()}
-    written = {register[name]: kind for name, kind in reversed(known.items())}
+    classes = {name: StoredClass(name, kind, forms[kind], versions[name]) for name, kind in register.items()}
+    written = {register[name]: kind for name, kind in reversed(classes.items())}
 
     def encode(event: E) -> Event:
         """Encode an event under the name of its class; refuse one of another class."""
@@ -269,7 +269,7 @@ def json_codec(
 
     def decode(stored: Stored) -> E | None:
         """Decode a stored event; return None if its type is unknown."""
-        kind = known.get(stored.type)
+        kind = classes.get(stored.type)
         event: E | None = None if kind is None else kind.read(stored)
         return event
 
@@ -277,8 +277,8 @@ def json_codec(
         encode=encode,
         decode=decode,
         skips_unknown=skips_unknown,
-        types=frozenset(known),
-        classes=MappingProxyType(known),
+        types=frozenset(classes),
+        classes=MappingProxyType(classes),
     )
 
 

@@ -342,9 +342,9 @@ class Folder(Generic[S, E]):
         return event if why is None else _OutOfDate(type=unfold.type, why=why)
 
 
-def _unchanged(known: Known[Head], head: Head) -> bool:
+def _unchanged(known_head: Known[Head], head: Head) -> bool:
     """Return whether a head still has the etag of a known state."""
-    return known is not None and known.etag is not None and known.etag == head.etag
+    return known_head is not None and known_head.etag is not None and known_head.etag == head.etag
 
 
 def _stored(source: Recorded | RecordedUnfold, index: int, stream: str) -> Stored:

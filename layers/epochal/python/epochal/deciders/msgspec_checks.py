@@ -33,8 +33,8 @@ def check_struct(kind: Any, *, event: bool) -> None:
             raise TypeError(f"{where} is written as {VERSION}, which is reserved for the event's version")
         for part in _parts(field.type):
             if isinstance(part, inspect.CustomType | inspect.RawType | inspect.ExtType):
-                of = getattr(part, "cls", type(part).__name__.removesuffix("Type"))
-                raise TypeError(f"{where}: {of!r} has no form in JSON")
+                type_name = getattr(part, "cls", type(part).__name__.removesuffix("Type"))
+                raise TypeError(f"{where}: {type_name!r} has no form in JSON")
             if event and isinstance(part, inspect.DateTimeType) and part.tz is False:
                 raise TypeError(f"{where} accepts only times without a zone, but an event's need one")
 

@@ -69,8 +69,8 @@ def check_version(version: object, field: str = "version") -> None:
 
 def mark_of(codec: EventCodec[Any], kind: str, version: str) -> Mark:
     """Return the mark that a program gives to snapshots of a stored type."""
-    known = codec.classes.get(kind)
-    return Mark(shape="" if known is None else fingerprint_of(known.kind), version=version)
+    stored_class = codec.classes.get(kind)
+    return Mark(shape="" if stored_class is None else fingerprint_of(stored_class.kind), version=version)
 
 
 def marked(meta: Body, mark: Mark) -> Body:
@@ -125,15 +125,15 @@ def mismatch(stored: Mark | None, own: Mark, *, trusted: bool) -> str | None:
     return None if stored.shape == own.shape else OTHER_SHAPE
 
 
-def is_upcast(known: StoredClass | None, data: bytes) -> bool:
+def is_upcast(stored_class: StoredClass | None, data: bytes) -> bool:
     """Return whether upcasts convert a snapshot from an older version of its type."""
-    if known is None or not known.versions.steps:
+    if stored_class is None or not stored_class.versions.steps:
         return False
     try:
         value = json.loads(data)
     except ValueError:
         return False
-    return isinstance(value, dict) and value.get(VERSION, 1) != known.versions.current
+    return isinstance(value, dict) and value.get(VERSION, 1) != stored_class.versions.current
 
 
 def warn_once(kind: str, why: str) -> None:

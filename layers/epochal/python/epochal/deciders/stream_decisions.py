@@ -311,20 +311,22 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         outcomes = []
         for party, stream_plan in zip(self.parties, plan.streams.values(), strict=True):
             appended = outcome.streams.get(party.stream)
-            known: Known[Head] = stream_plan.base.known if appended is None else appended.token
-            loaded = replace(stream_plan.base, state=stream_plan.state, known=known)
+            known_head: Known[Head] = stream_plan.base.known if appended is None else appended.token
+            loaded = replace(stream_plan.base, state=stream_plan.state, known=known_head)
             party.deciders.loader.keep(party.stream, loaded, began)
             if self.place is not None:
-                self.place.leave_note(token_of(known), self.streams.table, party.stream)
-            outcomes.append(stream_plan.outcome(token_of(known)))
+                self.place.leave_note(token_of(known_head), self.streams.table, party.stream)
+            outcomes.append(stream_plan.outcome(token_of(known_head)))
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Outcome | Moved[DecisionBase, R, _All]:
         """Send the append; return the outcome, with that of each stream."""
-        known = {party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)}
-        return self.streams.append_on(known, appends, key=self.key, also=also)
+        known_heads = {
+            party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)
+        }
+        return self.streams.append_on(known_heads, appends, key=self.key, also=also)
 
     def _latest(self, stream: str) -> Token | None:
         """Return the token that the last caller in the queue of a stream has left; None if it left none."""

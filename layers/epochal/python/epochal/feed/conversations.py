@@ -43,9 +43,9 @@ def conversation(
         near: events that are included in the search wherever they are.
     """
     lately = (
-        CausedEvent(at.partition, item.event)
-        for at in feed.partitions()
-        for item in latest(feed, at, count, data=True)
+        CausedEvent(tail.partition, item.event)
+        for tail in feed.partitions()
+        for item in latest(feed, tail, count, data=True)
         if item.event is not None
     )
     nodes = list({(node.event.stream, node.event.index): node for node in (*near, *lately)}.values())

@@ -13,12 +13,12 @@ Predicate = Callable[[Span], bool]
 
 
 def span_filter(
-    known: Callable[[], Categories], categories: Collection[str] | None, predicate: Predicate | None
+    load_categories: Callable[[], Categories], categories: Collection[str] | None, predicate: Predicate | None
 ) -> Predicate:
     """Build a filter of spans from categories and a predicate.
 
     Args:
-        known: returns which streams of the partition belong to a category; called if there are categories.
+        load_categories: returns which streams of the partition belong to a category; called if there are categories.
 
     Raises:
         InvalidInput: the categories are no names; or the predicate would have to be awaited, and what it returns would
@@ -27,11 +27,11 @@ def span_filter(
     check_filter(categories, predicate)
     if categories is None and predicate is None:
         return accept_all
-    of = None if categories is None else known()
+    category_of = None if categories is None else load_categories()
 
     def is_wanted(span: Span) -> bool:
         """Return whether a span is in one of the categories and satisfies the predicate."""
-        in_category = categories is None or of is None or of.hold(span.stream, categories)
+        in_category = categories is None or category_of is None or category_of.hold(span.stream, categories)
         return in_category and (predicate is None or must_be_done(predicate(span), "predicate"))
 
     return is_wanted

@@ -11,7 +11,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 
 def latest(
     feed: FeedReader,
-    at: PartitionTail,
+    partition: PartitionTail,
     count: int,
     *,
     categories: Collection[str] | None = None,
@@ -21,12 +21,12 @@ def latest(
 
     It searches backward for as long as a page may take, so there may be fewer.
     """
-    page = feed.newest(count, before={at.partition: at.tail}, categories=categories, data=data)
+    page = feed.newest(count, before={partition.partition: partition.tail}, categories=categories, data=data)
     return page.items[:count][::-1]
 
 
-def before(at: Checkpoint, entries: int) -> Checkpoint:
+def before(checkpoint: Checkpoint, entries: int) -> Checkpoint:
     """Return the checkpoint so many entries back in the epoch; at its beginning, that of the one before."""
-    if at.offset:
-        return Checkpoint.of(at.epoch, max(0, at.offset - entries))
-    return Checkpoint.of(at.epoch - 1, 0) if at.epoch else BEGINNING
+    if checkpoint.offset:
+        return Checkpoint.of(checkpoint.epoch, max(0, checkpoint.offset - entries))
+    return Checkpoint.of(checkpoint.epoch - 1, 0) if checkpoint.epoch else BEGINNING

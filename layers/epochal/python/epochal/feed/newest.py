@@ -225,9 +225,9 @@ class EventTimes:
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
             """Return a range of a stream's events."""
-            kept = [self._kept.get((partition, stream, index)) for index in range(first, end)]
-            events = [event for event in kept if event is not None]
-            return iter(events) if len(events) == len(kept) else read(stream, first, end)
+            kept_events = [self._kept.get((partition, stream, index)) for index in range(first, end)]
+            events = [event for event in kept_events if event is not None]
+            return iter(events) if len(events) == len(kept_events) else read(stream, first, end)
 
         return hydrate
 

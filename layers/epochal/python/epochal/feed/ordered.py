@@ -235,7 +235,7 @@ class _Partition:
 
     number: int
     hydrate: HydrateUnopened
-    wanted: Predicate
+    predicate: Predicate
     walk: FeedWalk
     ahead: dict[str, int]
     reached: Ticks = NEVER
@@ -266,7 +266,7 @@ def opened(
     return _Partition(
         number=number,
         hydrate=hydrate,
-        wanted=predicate,
+        predicate=predicate,
         walk=FeedWalk(partition=number, at=reached.checkpoint),
         ahead=dict(reached.ahead),
         done=reached.checkpoint,
@@ -421,9 +421,9 @@ class OrderedReader:
                 entry.released[span.stream] = min(ahead, span.next)
             if 0 < ahead <= span.next:
                 del partition.ahead[span.stream]
-            if ahead < span.next and partition.wanted(span):
+            if ahead < span.next and partition.predicate(span):
                 spans.append(span.since(ahead))
-        at = (partition.reached - self.window, "")
+        bound = (partition.reached - self.window, "")
         for position, (item, unopened) in enumerate(self._items(partition, spans)):
             queue = partition.streams.setdefault(item.stream, deque())
             place = (partition.number, placed.after, position)
@@ -438,8 +438,8 @@ class OrderedReader:
                 bytes=_bytes_of(item) if unopened is None else unopened.stored_bytes,
                 unopened=unopened,
             )
-            at = max(at, (self._time(held, partition.reached), _place_of(item)), *_ranks(queue))
-            held.time, held.tie = at
+            bound = max(bound, (self._time(held, partition.reached), _place_of(item)), *_ranks(queue))
+            held.time, held.tie = bound
             queue.append(held)
             entry.waiting += 1
             for name in held.names:

@@ -62,7 +62,7 @@ def fill(
             number: stack.enter_context(
                 closing(
                     _events(
-                        [entry for of, entry in entries if of == number],
+                        [entry for owner, entry in entries if owner == number],
                         None if hydrate is None else hydrate(number),
                         filling.window,
                     )

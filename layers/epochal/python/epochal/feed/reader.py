@@ -88,7 +88,7 @@ class _Request:
     """The options of pages, with defaults filled in."""
 
     limit: int
-    wanted: Predicate
+    predicate: Predicate
     hydrate: HydrateUnopened | None
     once: bool
     strict: bool
@@ -100,10 +100,10 @@ class _Request:
         """Read the next page of items."""
         span_page = reader.spans(
             limit=self.limit,
-            predicate=self.wanted,
+            predicate=self.predicate,
             seconds=self.seconds,
             wait=self.wait,
-            removed=self.wanted if self.removals else None,
+            removed=self.predicate if self.removals else None,
         )
         items: Sequence[FeedItem | None]
         if self.hydrate is None:
@@ -596,7 +596,7 @@ class FeedReader:
             raise InvalidInput("once", "needs data=True, because only the data show an event's tags")
         return _Request(
             limit=limit,
-            wanted=span_filter(partial(self.categories, partition), categories, predicate),
+            predicate=span_filter(partial(self.categories, partition), categories, predicate),
             hydrate=self.hydrate_unopened(partition, fetch=True) if data else None,
             once=once,
             strict=strict,

@@ -46,7 +46,7 @@ class _TakenEntry(NamedTuple):
 class _Page:
     """A page while it is read: the wanted spans, up to and including the entry that reaches `limit`."""
 
-    wanted: Predicate
+    predicate: Predicate
     removed: Predicate | None
     limit: int
     at: Checkpoint
@@ -76,7 +76,7 @@ class _Page:
 
     def _take_spans(self, spans: Sequence[Span]) -> None:
         """Add the wanted spans, in backward pages event by event."""
-        chosen = spans if self.wanted is accept_all else [*filter(self.wanted, spans)]
+        chosen = spans if self.predicate is accept_all else [*filter(self.predicate, spans)]
         if not self.forward:
             chosen = [Span(item.stream, item.index, (item.type,)) for item in reversed(bare_items(chosen))]
         self.spans += chosen
@@ -155,7 +155,12 @@ class SpanReader:
         now, forward = self.driver.clock(), self.walk.forward
         ends, patience = now + seconds, now + wait
         page = _Page(
-            wanted=predicate, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
+            predicate=predicate,
+            removed=removed,
+            limit=limit,
+            at=self.walk.at,
+            forward=forward,
+            created=created,
         )
         # A reader that keeps waiting has just seen that nothing is new.
         looked = self.at_tail and now < min(patience, self.seen + POLL_SECONDS)

@@ -177,13 +177,13 @@ class WholeFeed:
             partition: BackwardEntries(
                 self._entries(
                     partition,
-                    self._span_reader(partition, at, "backward"),
+                    self._span_reader(partition, checkpoint, "backward"),
                     span_filter(partial(self.reader.categories, partition), categories, predicate),
                     ends,
                     created=False,
                 )
             )
-            for partition, at in before.items()
+            for partition, checkpoint in before.items()
         }
         times = EventTimes(
             hydrate=self.reader.hydrate_unopened, keep=data, clock=self.reader.driver.clock, until=ends
@@ -249,18 +249,18 @@ class WholeFeed:
             if start is None:
                 start = BEGINNING if forward else "tail"
             start = dict.fromkeys((place.partition for place in self.reader.partitions()), start)
-        at = {partition: self.reader.place(partition, place) for partition, place in start.items()}
-        reached, ends, at_end = FeedPosition(at), self.reader.driver.clock() + seconds, set[int]()
+        checkpoints = {partition: self.reader.place(partition, place) for partition, place in start.items()}
+        reached, ends, at_end = FeedPosition(checkpoints), self.reader.driver.clock() + seconds, set[int]()
         streams: list[ListedStream] = []
 
         name_filter = _name_filter(categories, prefix)
-        for entry in self._merged(at, direction, categories, name_filter, ends, created=True):
+        for entry in self._merged(checkpoints, direction, categories, name_filter, ends, created=True):
             reached[entry.partition] = entry.page.next
             at_end |= {entry.partition} if entry.page.at_tail else set()
             streams += self._listed(entry)
             if len(streams) >= limit:
                 break
-        return StreamsPage(streams=tuple(streams), next=reached, at_end=at_end == set(at))
+        return StreamsPage(streams=tuple(streams), next=reached, at_end=at_end == set(checkpoints))
 
     def streams_by_name(
         self,
@@ -432,12 +432,12 @@ class WholeFeed:
         readers = (
             self._entries(
                 partition,
-                self._span_reader(partition, at, direction),
+                self._span_reader(partition, checkpoint, direction),
                 span_filter(partial(self.reader.categories, partition), categories, predicate),
                 ends,
                 created=created,
             )
-            for partition, at in start.items()
+            for partition, checkpoint in start.items()
         )
         return heapq.merge(*readers, key=lambda entry: sign * entry.ticks)
 

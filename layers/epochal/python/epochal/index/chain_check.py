@@ -145,8 +145,8 @@ def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
     try:
         return (yield from _step(table, place))
     except CorruptData as cause:
-        at = 0 if place.cursor is None else place.cursor.at
-        fault = _fault_at("epoch unreadable", place, at, f"{type(cause).__name__}: {cause}")
+        index = 0 if place.cursor is None else place.cursor.at
+        fault = _fault_at("epoch unreadable", place, index, f"{type(cause).__name__}: {cause}")
         has_next = place.epoch < place.reached or (yield from _has_begun(table, place.following))
         return ChainPage(faults=(fault,), place=place.following if has_next else None)
 

@@ -137,13 +137,13 @@ def decide(changes: Iterable[Change], next_of: Callable[[str], int]) -> list[Ent
             mark = new_marks.get(change.stream) or next_of(removal_name(change.stream))
             if change.mark <= mark:
                 continue
-            at = max(change.next, change.end)
-            if at > next_index and change.stream not in read_to_end:
+            index = max(change.next, change.end)
+            if index > next_index and change.stream not in read_to_end:
                 # What is gone cannot be read any more, and what is not comes before it.
-                steps.append(Gap(stream=change.stream, index=next_index, end=at))
-                reached[change.stream] = at
-            at = max(at, next_index)
-            steps.append(change._replace(first=end_of_mark(mark), next=at))
+                steps.append(Gap(stream=change.stream, index=next_index, end=index))
+                reached[change.stream] = index
+            index = max(index, next_index)
+            steps.append(change._replace(first=end_of_mark(mark), next=index))
             new_marks[change.stream] = change.mark
             continue
         if change.stream in read_to_end:

@@ -139,15 +139,17 @@ def step(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
         if tip is None or walk.at.offset >= tip.version:
             # On a `Closed` it must not wait for ever.
             closed = is_closed(tip)
-            at = Checkpoint.of(walk.at.epoch + 1, 0) if closed else walk.at
-            next_cursor = None if tip is None or closed else cursor_at(tip, at.offset)
-            next_walk = FeedWalk(partition=walk.partition, at=at, cursor=next_cursor, known=True)
+            checkpoint = Checkpoint.of(walk.at.epoch + 1, 0) if closed else walk.at
+            next_cursor = None if tip is None or closed else cursor_at(tip, checkpoint.offset)
+            next_walk = FeedWalk(partition=walk.partition, at=checkpoint, cursor=next_cursor, known=True)
             return WalkPage(placed=(), walk=next_walk, at_tail=not closed)
         cursor = cursor_at(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
-    entries, at = _place_entries(pages.spans, walk.at)
-    same = at.epoch == walk.at.epoch
-    following = FeedWalk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
+    entries, checkpoint = _place_entries(pages.spans, walk.at)
+    same = checkpoint.epoch == walk.at.epoch
+    following = FeedWalk(
+        partition=walk.partition, at=checkpoint, cursor=pages.cursor if same else None, known=True
+    )
     return WalkPage(placed=entries, walk=following, at_tail=same and pages.cursor.at_end)
 
 
@@ -182,19 +184,21 @@ def poll(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bo
 
 def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]:
     """Read the entries before a position, newest first."""
-    at, tip = walk.at, None if walk.cursor is None else walk.cursor.head
-    if at == BEGINNING:
+    checkpoint, tip = walk.at, None if walk.cursor is None else walk.cursor.head
+    if checkpoint == BEGINNING:
         return WalkPage(placed=(), walk=walk, at_tail=True)
     if tip is None:
-        at, tip = yield from _end_before(table, walk)
-    spans: list[StoredSpan] = [] if tip is None else (yield from _spans_before(table, tip, at.offset, limit))
+        checkpoint, tip = yield from _end_before(table, walk)
+    spans: list[StoredSpan] = (
+        [] if tip is None else (yield from _spans_before(table, tip, checkpoint.offset, limit))
+    )
     entries = tuple(
-        PlacedEntry(kind, event, Checkpoint.of(at.epoch, offset))
+        PlacedEntry(kind, event, Checkpoint.of(checkpoint.epoch, offset))
         for span in spans
         for offset, (kind, event) in reversed([*enumerate(span.pairs, span.base)])
         if kind != CLOSED
     )
-    following = Checkpoint.of(at.epoch, spans[-1].base if spans else 0)
+    following = Checkpoint.of(checkpoint.epoch, spans[-1].base if spans else 0)
     cursor = cursor_at(tip, following.offset) if tip is not None and following.offset else None
     next_walk = FeedWalk(partition=walk.partition, at=following, cursor=cursor, known=True, forward=False)
     return WalkPage(placed=entries, walk=next_walk, at_tail=following == BEGINNING)
@@ -202,12 +206,14 @@ def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]
 
 def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | None]]:
     """Return the checkpoint and Tip where a backward walk continues, perhaps in the epoch before."""
-    at = walk.at
-    tip = yield from epoch_tip(table, walk.partition, at.epoch if at.offset else at.epoch - 1)
+    checkpoint = walk.at
+    tip = yield from epoch_tip(
+        table, walk.partition, checkpoint.epoch if checkpoint.offset else checkpoint.epoch - 1
+    )
     version = 0 if tip is None else tip.version
-    if not walk.known and (at.offset > version if at.offset else not is_closed(tip)):
-        raise BeyondTheEnd(walk.partition, at)
-    return at if at.offset else Checkpoint.of(at.epoch - 1, version), tip
+    if not walk.known and (checkpoint.offset > version if checkpoint.offset else not is_closed(tip)):
+        raise BeyondTheEnd(walk.partition, checkpoint)
+    return checkpoint if checkpoint.offset else Checkpoint.of(checkpoint.epoch - 1, version), tip
 
 
 def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[list[StoredSpan]]:
@@ -292,16 +298,16 @@ def tails_in(table: str, series: Series) -> Steps[list[tuple[int, Checkpoint]]]:
 
 
 def _place_entries(
-    spans: tuple[StoredSpan, ...], at: Checkpoint
+    spans: tuple[StoredSpan, ...], checkpoint: Checkpoint
 ) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
     """Pair the entries of spans with the checkpoints after them, and return the last checkpoint."""
     entries: list[PlacedEntry] = []
     for _, kind, event in stored_entries(spans):
         if kind != CLOSED:
-            at = Checkpoint.of(at.epoch, at.offset + 1)
-            entries.append(PlacedEntry(kind, event, at))
+            checkpoint = Checkpoint.of(checkpoint.epoch, checkpoint.offset + 1)
+            entries.append(PlacedEntry(kind, event, checkpoint))
             continue
-        at = Checkpoint.of(at.epoch + 1, 0)
+        checkpoint = Checkpoint.of(checkpoint.epoch + 1, 0)
         if entries:
-            entries[-1] = replace(entries[-1], after=at)
-    return tuple(entries), at
+            entries[-1] = replace(entries[-1], after=checkpoint)
+    return tuple(entries), checkpoint

@@ -82,23 +82,27 @@ class FollowedStreams:
     left: list[HashRange] = field(default_factory=list)
     streams: dict[str, FollowedStream] = field(default_factory=dict)
 
-    def add(self, partition: int, span: Span, at: Checkpoint) -> Break | None:
+    def add(self, partition: int, span: Span, checkpoint: Checkpoint) -> Break | None:
         """Note a stream's next span; return the break before it if that is the stream's first, else None."""
         followed = self.streams.get(span.stream)
         if followed is None:
             if not self.range.holds(span.stream):
                 return None
-            followed = FollowedStream(0, at.epoch, partition)
+            followed = FollowedStream(0, checkpoint.epoch, partition)
             self.streams[span.stream] = followed
-        expected, followed.next, followed.epoch = followed.next, max(followed.next, span.next), at.epoch
+        expected, followed.next, followed.epoch = (
+            followed.next,
+            max(followed.next, span.next),
+            checkpoint.epoch,
+        )
         if len(self.streams) > self.most:
             self._let_go()
-        return None if span.index == expected or followed.broken else Break(span, expected, at)
+        return None if span.index == expected or followed.broken else Break(span, expected, checkpoint)
 
-    def remove(self, removal: Removal, at: Checkpoint) -> None:
+    def remove(self, removal: Removal, checkpoint: Checkpoint) -> None:
         """Follow a stream by a removal of events, which counts like events of it."""
         if (followed := self.streams.get(removal.stream)) is not None:
-            followed.passed, followed.epoch = max(followed.passed, removal.next), at.epoch
+            followed.passed, followed.epoch = max(followed.passed, removal.next), checkpoint.epoch
 
     def keep(self, broken: Break) -> None:
         """Remember where a stream breaks, if it is still followed."""

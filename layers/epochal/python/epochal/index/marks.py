@@ -89,12 +89,12 @@ class Leaf:
 
     def mark(self, hashed: bytes) -> int:
         """Return the mark of a stream by its hash; 0 if there is none."""
-        at = bisect_left(range(len(self)), hashed, key=self._hash)
-        return self._next(at) if at < len(self) and self._hash(at) == hashed else 0
+        position = bisect_left(range(len(self)), hashed, key=self._hash)
+        return self._next(position) if position < len(self) and self._hash(position) == hashed else 0
 
     def marks(self) -> dict[bytes, int]:
         """Return all marks by hash."""
-        return {self._hash(at): self._next(at) for at in range(len(self))}
+        return {self._hash(position): self._next(position) for position in range(len(self))}
 
     def holding(self, marks: Mapping[bytes, int]) -> Leaf:
         """Return a new version of the leaf with these marks instead."""
@@ -126,27 +126,27 @@ class Leaf:
         cuts = {hash_place(self._hash(len(self) * way // ways)) for way in range(1, ways)} - {self.start}
         places = [self.start, *sorted(cuts), self.end]
         marks = self.marks()
-        ordered, at = sorted(marks), 0
+        ordered, begin = sorted(marks), 0
         parts = []
         for start, end in pairwise(places):
-            until = bisect_left(ordered, end, lo=at, key=hash_place)
+            until = bisect_left(ordered, end, lo=begin, key=hash_place)
             part = Leaf(
                 start=start,
                 end=end,
                 single=self.single,
                 version=self.version - 1 if start == self.start else 0,
             )
-            parts.append(part.holding({hashed: marks[hashed] for hashed in ordered[at:until]}))
-            at = until
+            parts.append(part.holding({hashed: marks[hashed] for hashed in ordered[begin:until]}))
+            begin = until
         return parts
 
-    def _hash(self, at: int) -> bytes:
+    def _hash(self, position: int) -> bytes:
         """Return the hash at a position."""
-        return self.hashes[at * HASH : (at + 1) * HASH]
+        return self.hashes[position * HASH : (position + 1) * HASH]
 
-    def _next(self, at: int) -> int:
+    def _next(self, position: int) -> int:
         """Return the next index at a position."""
-        return int.from_bytes(self.nexts[at * self.width : (at + 1) * self.width], "big")
+        return int.from_bytes(self.nexts[position * self.width : (position + 1) * self.width], "big")
 
 
 @dataclass(slots=True)
@@ -170,8 +170,8 @@ class Leaves:
     def of(self, hashed: bytes) -> Leaf | None:
         """Return the kept leaf that covers a hash, or None."""
         place = hash_place(hashed)
-        at = bisect_right(self.starts, place) - 1
-        leaf = self.kept[self.starts[at]] if at >= 0 else None
+        leaf_number = bisect_right(self.starts, place) - 1
+        leaf = self.kept[self.starts[leaf_number]] if leaf_number >= 0 else None
         return leaf if leaf is not None and place < leaf.end else None
 
     def keep(self, leaf: Leaf) -> None:
@@ -192,8 +192,8 @@ class Leaves:
 
     def before(self, place: int) -> int:
         """Return where the last kept leaf before a place ends."""
-        at = bisect_right(self.starts, place) - 1
-        return self.kept[self.starts[at]].end if at >= 0 else 0
+        leaf_number = bisect_right(self.starts, place) - 1
+        return self.kept[self.starts[leaf_number]].end if leaf_number >= 0 else 0
 
     def lacking(self, hashes: Iterable[bytes]) -> list[bytes]:
         """Return, in order, the hashes whose leaves are not kept."""

@@ -58,7 +58,9 @@ def _entry_since(table: str, tip: Tip, bound: int) -> Steps[int]:
         if span is None:
             raise CorruptData(f"{tip.stream}: entry {middle} is in no item, but was not pruned")
         first, end = max(span.base, low), min(span.next, high)
-        first_after = next((at for at in range(first, end) if not _is_before(span, at, bound)), end)
+        first_after = next(
+            (position for position in range(first, end) if not _is_before(span, position, bound)), end
+        )
         if first < first_after < end:
             return first_after
         low, high = (low, first) if first_after == first else (first_after, high)

@@ -388,22 +388,22 @@ def next_part(
             table, cursor.head.stream, cursor.at, base - 1, limit=limit, consistent=consistent
         )
         spans: list[StoredSpan] = []
-        at = cursor.at
+        index = cursor.at
         for span in readable_spans(reply.items):
-            if span.base > at:
+            if span.base > index:
                 break
-            if span.next > at:
-                spans.append(span.since(at))
-                at = span.next
+            if span.next > index:
+                spans.append(span.since(index))
+                index = span.next
         if spans:
-            return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at))
+            return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=index))
     calf = yield from find_calf(table, cursor.head.stream, cursor.at, consistent=consistent)
     if calf is None:
         return None
     return ReadPart(spans=(calf.since(cursor.at),), cursor=replace(cursor, at=calf.next, located=True))
 
 
-def find_calf(table: str, stream: str, at: int, *, consistent: bool = True) -> Steps[StoredSpan | None]:
+def find_calf(table: str, stream: str, index: int, *, consistent: bool = True) -> Steps[StoredSpan | None]:
     """Find the calf that contains an event; None if there is none.
 
     It is not always the last to begin at or before the event, since calves may overlap.
@@ -411,10 +411,10 @@ def find_calf(table: str, stream: str, at: int, *, consistent: bool = True) -> S
     last: Key | None = None
     while True:
         reply = yield query_calves(
-            table, stream, 0, at, forward=False, limit=1, after=last, consistent=consistent
+            table, stream, 0, index, forward=False, limit=1, after=last, consistent=consistent
         )
         for span in map(read_span, reply.items):
-            if span.next > at:
+            if span.next > index:
                 return span
         if reply.last is None:
             return None

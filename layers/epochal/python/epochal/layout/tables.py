@@ -27,15 +27,15 @@ TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s
 """Pending timers by due time: the table can be rebuilt from the feed, and deployments may do without."""
 
 
-def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+def store_tables(chosen: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """Return the tables of a deployment that has these layouts, or all layouts, and the index."""
-    chosen = layouts() if of is None else of
-    return (*(spec for layout in chosen for spec in layout.port.tables), INDEX)
+    deployed = layouts() if chosen is None else chosen
+    return (*(spec for layout in deployed for spec in layout.port.tables), INDEX)
 
 
-def archives(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+def archives(chosen: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """Return the archive tables of these layouts, or of all layouts."""
-    declared = (layout.port.archive for layout in (layouts() if of is None else of))
+    declared = (layout.port.archive for layout in (layouts() if chosen is None else chosen))
     return tuple(archive.table for archive in declared if archive is not None)
 
 

@@ -127,9 +127,9 @@ class Down:
 
 def parse_rest(written: str) -> Rest:
     """Decode the text of `Rest.text`; raise `InvalidInput` naming `from`."""
-    at, dot, end = written.partition(".")
+    reach_text, dot, end = written.partition(".")
     if dot:
-        start, position = read_position(at, REST), read_position(end, REST)
+        start, position = read_position(reach_text, REST), read_position(end, REST)
         if start <= position:
             return Rest(at=start.seen, position=position)
     raise InvalidInput(REST, "must be the `next` value of the previous page, unchanged")

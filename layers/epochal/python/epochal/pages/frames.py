@@ -352,7 +352,7 @@ _PLAIN: Final = _META | _CORRELATED | _CAUSED
 
 
 def _read_flagged(
-    content: bytes, at: int, flags: int
+    content: bytes, offset: int, flags: int
 ) -> tuple[Encoded, Encoded, str | None, str | None, bytes, int]:
     """Decode the fields of an event that `flags` announce; return them and the offset after the event.
 
@@ -360,19 +360,19 @@ def _read_flagged(
     """
     correlation, causation, meta, label = None, None, EMPTY, b""
     if flags & _CORRELATED:
-        correlation, at = text_at(content, at)
+        correlation, offset = text_at(content, offset)
     if flags & _CAUSED:
-        causation, at = text_at(content, at)
-    data, at = _read_body(content, at, flags & _DATA_ENCODED)
+        causation, offset = text_at(content, offset)
+    data, offset = _read_body(content, offset, flags & _DATA_ENCODED)
     if flags & _META:
-        meta, at = _read_body(content, at, flags & _META_ENCODED)
+        meta, offset = _read_body(content, offset, flags & _META_ENCODED)
         if meta == EMPTY:
             raise CorruptData("empty metadata must not be stored")
     if flags & _LABELLED:
-        label, at = blob_at(content, at)
+        label, offset = blob_at(content, offset)
         if not label:
             raise CorruptData("an empty label must not be stored")
-    return data, meta, correlation, causation, label, at
+    return data, meta, correlation, causation, label, offset
 
 
 def write_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> bytes:
@@ -436,15 +436,15 @@ def _write_bodies(out: Writer, entry: EncodedEvent | EncodedUnfold) -> None:
         out.blob(body.data)
 
 
-def _read_body(content: bytes, at: int, encoded: int) -> tuple[Encoded, int]:
+def _read_body(content: bytes, offset: int, encoded: int) -> tuple[Encoded, int]:
     """Decode a body, which names its encoding if `encoded`; return it and the offset after it."""
     encoding = DIRECT
     if encoded:
-        encoding, at = content[at], at + 1
+        encoding, offset = content[offset], offset + 1
         if encoding == DIRECT:
             raise CorruptData("the encoding of an unencoded body must not be stored")
-    body, at = blob_at(content, at)
-    return Encoded(encoding, body), at
+    body, offset = blob_at(content, offset)
+    return Encoded(encoding, body), offset
 
 
 def _check_count(field: str, count: int) -> None:
@@ -501,60 +501,60 @@ class Writer:
         return bytes(self._out)
 
 
-def number_at(data: bytes, at: int) -> tuple[int, int]:
+def number_at(data: bytes, offset: int) -> tuple[int, int]:
     """Read a number of at least 0; return it and the offset after it.
 
     Raises:
         CorruptData: the number is cut off, too long, or not in its shortest form.
     """
     try:
-        byte = data[at]
+        byte = data[offset]
         if byte < _MORE:  # as for nearly all numbers
-            return byte, at + 1
+            return byte, offset + 1
         value, shift = byte & 0x7F, 0
         while byte >= _MORE:
-            at, shift = at + 1, shift + 7
+            offset, shift = offset + 1, shift + 7
             if shift >= _BITS:
                 raise CorruptData("a number is too long")
-            byte = data[at]
+            byte = data[offset]
             value |= (byte & 0x7F) << shift
     except IndexError:
         raise CorruptData(_CUT_OFF) from None
     if not byte:
         raise CorruptData("a number is not in its shortest form")
-    return value, at + 1
+    return value, offset + 1
 
 
-def signed_at(data: bytes, at: int) -> tuple[int, int]:
+def signed_at(data: bytes, offset: int) -> tuple[int, int]:
     """Read a number that may be below 0; return it and the offset after it."""
-    doubled, at = number_at(data, at)
-    return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1), at
+    doubled, offset = number_at(data, offset)
+    return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1), offset
 
 
-def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
+def blob_at(data: bytes, offset: int) -> tuple[bytes, int]:
     """Read bytes that follow their length; return them and the offset after them."""
     try:
-        length = data[at]
+        length = data[offset]
         if length < _MORE:
-            at += 1
-        elif 0 < data[at + 1] < _MORE:  # two bytes, as of most bodies
-            length += (data[at + 1] << 7) - _MORE
-            at += 2
+            offset += 1
+        elif 0 < data[offset + 1] < _MORE:  # two bytes, as of most bodies
+            length += (data[offset + 1] << 7) - _MORE
+            offset += 2
         else:
-            length, at = number_at(data, at)
+            length, offset = number_at(data, offset)
     except IndexError:
         raise CorruptData(_CUT_OFF) from None
-    end = at + length
+    end = offset + length
     if end > len(data):
         raise CorruptData(_CUT_OFF)
-    return data[at:end], end
+    return data[offset:end], end
 
 
-def text_at(data: bytes, at: int) -> tuple[str, int]:
+def text_at(data: bytes, offset: int) -> tuple[str, int]:
     """Read a text in UTF-8 that follows its length; return it and the offset after it."""
-    value, at = blob_at(data, at)
+    value, offset = blob_at(data, offset)
     try:
-        return value.decode(), at
+        return value.decode(), offset
     except UnicodeDecodeError as error:
         raise CorruptData(_NOT_TEXT) from error
 

@@ -193,15 +193,15 @@ def _remove_old_unfolds(table: str, first: Page, head: Page, etag: str) -> Steps
     return int(isinstance((yield _update(table, first, bare)), Done))
 
 
-def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Steps[tuple[Page, ...]]:
-    """Read pages below the mark, from the one that begins at `at`; raise `CorruptData` for a hole."""
-    if at == head.index:
+def _pages_from(table: str, head: Page, index: int, mark: int, writes: int) -> Steps[tuple[Page, ...]]:
+    """Read pages below the mark, from the one that begins at `index`; raise `CorruptData` for a hole."""
+    if index == head.index:
         return (head,)
-    reply = yield query(table, head.stream, at, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
+    reply = yield query(table, head.stream, index, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
     pages = tuple(read_page(item, table) for item in reply.items)
-    ends = (at, *(page.version for page in pages))
+    ends = (index, *(page.version for page in pages))
     if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
-        raise CorruptData(f"{head.stream}: the pages from event {at} on are not contiguous")
+        raise CorruptData(f"{head.stream}: the pages from event {index} on are not contiguous")
     return pages
 
 
@@ -308,7 +308,7 @@ def _copy(into: str, page: Page, target: Page | None) -> Put:
 
 def _from(page: Page, index: int) -> tuple[Frame, ...]:
     """Return the page's frames, without those whose events are all below an index."""
-    at, remaining = page.base, list(page.frames)
-    while remaining and at + remaining[0].count <= index:
-        at += remaining.pop(0).count
+    first, remaining = page.base, list(page.frames)
+    while remaining and first + remaining[0].count <= index:
+        first += remaining.pop(0).count
     return tuple(remaining)

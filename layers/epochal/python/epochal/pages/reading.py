@@ -71,20 +71,20 @@ class Cursor:
         # Two more than the average suggests: pages differ, and a kilobyte costs less than another request.
         return min(limit, limit * self.pages // self.events + 2)
 
-    def passing(self, pages: Sequence[Page], at: int, mark: int) -> Cursor:
-        """Return the cursor after reading these pages, at index `at`.
+    def passing(self, pages: Sequence[Page], index: int, mark: int) -> Cursor:
+        """Return the cursor after reading these pages, at index `index`.
 
         Only full pages count for the estimate of later requests: the last page may have been begun just now.
 
         Args:
             pages: the pages that were read.
-            at: the new index, as in `Cursor.at`.
+            index: the new index, as in `Cursor.at`.
             mark: index below which all events turned out to be pruned.
         """
         full = [page.version - page.index for page in pages if page.full]
         head = self.head if mark == self.head.low_water else replace(self.head, low_water=mark)
         return Cursor(
-            head=head, at=at, forward=self.forward, located=self.forward,
+            head=head, at=index, forward=self.forward, located=self.forward,
             pages=self.pages + len(full), events=self.events + sum(full),
         )  # fmt: skip
 

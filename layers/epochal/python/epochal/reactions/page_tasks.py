@@ -46,11 +46,11 @@ class Task:
         """The task divided in order into tasks of events, and tasks of one removal."""
         first = self.first
         for removal in self.removals:
-            at = max(first, min(removal.next, self.end))
-            if at > first:
-                yield self._events_between(first, at)
-            yield Task(stream=self.stream, first=at, end=at, removals=(removal,))
-            first = at
+            index = max(first, min(removal.next, self.end))
+            if index > first:
+                yield self._events_between(first, index)
+            yield Task(stream=self.stream, first=index, end=index, removals=(removal,))
+            first = index
         if first < self.end:
             yield self._events_between(first, self.end)
 

@@ -399,7 +399,7 @@ class Groups:
         events: int | None = None if state.checkpoint > tail else 0
         oldest: PlacedEntry | None = None
         try:
-            for placed in self._entries(partition, state.checkpoint, lambda at: at < tail):
+            for placed in self._entries(partition, state.checkpoint, lambda checkpoint: checkpoint < tail):
                 if placed.after > tail:
                     break
                 counts = [
@@ -468,7 +468,9 @@ class Groups:
         places = (target, *(state.shares or (state.checkpoint,)))
         end = max(places)
         with suppress(BeyondTheEnd):  # the group's checkpoint may be of another index
-            for placed in self._entries(partition, min(places), lambda at: at < end or bool(effect.unmet)):
+            for placed in self._entries(
+                partition, min(places), lambda checkpoint: checkpoint < end or bool(effect.unmet)
+            ):
                 for span in placed.entry().spans:
                     effect.add(span, placed.after)
         return effect

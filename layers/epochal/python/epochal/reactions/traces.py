@@ -42,8 +42,8 @@ def code_location(error: BaseException) -> str:
 def _calls(error: BaseException) -> list[FrameSummary]:
     """List the calls of a trace from the handler on, without those that delivered to it."""
     calls = list(extract_tb(error.__traceback__))
-    at = max((number + 1 for number, call in enumerate(calls) if call.filename in _DELIVERING), default=0)
-    return list(dropwhile(lambda call: at and call.filename == _REACTION, calls[at:]))
+    start = max((number + 1 for number, call in enumerate(calls) if call.filename in _DELIVERING), default=0)
+    return list(dropwhile(lambda call: start and call.filename == _REACTION, calls[start:]))
 
 
 def _is_in(call: FrameSummary, folder: Path) -> bool:

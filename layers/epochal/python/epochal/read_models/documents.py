@@ -612,8 +612,8 @@ class ReadModel(Generic[D]):
         query = Query(table=self.table, partition=("pk", key["pk"]), consistent=consistent)
         by_kind = {item["sk"]["S"]: item for item in self.driver.ask(query).items}
         home, place = by_kind.get("document"), by_kind.get("place")
-        known = place or home
-        return _Progress(None if known is None else read_number(known, "n"), home, place)
+        item = place or home
+        return _Progress(None if item is None else read_number(item, "n"), home, place)
 
     def _mark_of_removal(self, stream: str) -> int | None:
         """Read the mark of the latest removal that has been folded; refuse as for progress."""
@@ -841,22 +841,22 @@ class ReadModels:
         model = self.open(name, generation)
         if generation == (self._live(name) or 1):
             raise InvalidInput("generation", f"{generation} is live")
-        of = f"{model.name}@{generation}"
-        self._heads.pop(of, None)
-        return replace(self.driver, at_once=SIDE_BY_SIDE).run(drop(self.table, of, after))
+        label = f"{model.name}@{generation}"
+        self._heads.pop(label, None)
+        return replace(self.driver, at_once=SIDE_BY_SIDE).run(drop(self.table, label, after))
 
     def _check_built(self, name: str, generation: int) -> None:
         """Raise `InvalidInput` unless there is anything of a generation, and it is not being dropped."""
         from epochal.read_models.generation_heads import head_key  # noqa: PLC0415  as for `drop`
 
-        of = f"{name}@{generation}"
-        head = self.driver.ask(Get(table=self.table, key=head_key(of))).item
+        label = f"{name}@{generation}"
+        head = self.driver.ask(Get(table=self.table, key=head_key(label))).item
         if head is not None:
             if "z" in head:
-                raise InvalidInput("generation", f"{of} is being dropped")
+                raise InvalidInput("generation", f"{label} is being dropped")
             return
         try:
-            pages = self.driver.pages(Scan(table=self.table, where=BeginsWith("pk", f"{of}#")))
+            pages = self.driver.pages(Scan(table=self.table, where=BeginsWith("pk", f"{label}#")))
             is_built = any(page.items for page in pages)
         except Refused:  # functions of reactions may not scan
             return

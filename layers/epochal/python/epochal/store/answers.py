@@ -66,7 +66,8 @@ def _complete_conflict(conflict: Conflict, capacity: Capacity, began: float, ref
 
         return also_conflict(conflict, capacity)
     streams = {
-        stream: _complete_conflict(refusal, NOTHING, began, refused) for stream, refusal in conflict.streams.items()
+        stream: _complete_conflict(refusal, NOTHING, began, refused)
+        for stream, refusal in conflict.streams.items()
     }
     if conflict.refused is None:
         return replace(conflict, streams=streams, capacity=capacity)

@@ -222,17 +222,17 @@ def require_transactional_layout(layout: AnyStreamLayout, field: str = "appends"
 
 
 @contextmanager
-def _placed(place: int, of: int = 2) -> Iterator[None]:
+def _placed(place: int, count: int = 2) -> Iterator[None]:
     """Prefix the field of an `InvalidInput` raised in the block with the place of the append.
 
     Args:
         place: index of the append in the call.
-        of: number of appends in the call; with one append the field stays as it is.
+        count: number of appends in the call; with one append the field stays as it is.
     """
     try:
         yield
     except InvalidInput as error:
-        if of > 1 and error.field.startswith(("stream", "expected", "events", "unfolds")):
+        if count > 1 and error.field.startswith(("stream", "expected", "events", "unfolds")):
             error.call_it(f"appends[{place}].{error.field}")
         raise
 
@@ -255,7 +255,7 @@ def batches(
     identity = store.fresh(16) if key is None else b""
     batches_made = list[Batch]()
     for place, append in enumerate(appends):
-        with _placed(place, of=len(appends)):
+        with _placed(place, count=len(appends)):
             batches_made.append(
                 store.batch(append.stream, append.events, append.unfolds, now, key=key, tagged=tagged)
             )
@@ -298,7 +298,7 @@ def _made(
     if concerned or any(event.tags for append in appends for event in append.events):
         concerned = True
         for place, append in enumerate(appends):
-            with _placed(place, of=len(appends)):
+            with _placed(place, count=len(appends)):
                 _check_tags(store, append.events)
     counts, expected = zip(*(refusals_of(append.expected) for append in appends), strict=True)
     refused = max(counts)

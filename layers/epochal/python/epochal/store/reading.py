@@ -540,14 +540,14 @@ class _Walk:
             del row  # otherwise it stays in memory until the next one is read
         yield _hole(index, self.cursor.head.version) if forward else _hole(0, index)
 
-    def _part(self, at: int) -> Generator[Sequence[Found], None, int]:
+    def _part(self, index: int) -> Generator[Sequence[Found], None, int]:
         """Read one part and yield its events in rows; forward, the archive fills gaps inside.
 
         A page that was pruned in part shows this only once it is read. No event of a part is held once it has been
         consumed, since in wire form a part is large.
 
         Args:
-            at: index at which the part begins.
+            index: index at which the part begins.
 
         Returns:
             Index at which the part ends.
@@ -559,7 +559,7 @@ class _Walk:
         plain = framed = bool(part.spans) and _reads_plain(type(part.spans[0]))
         for chunk in _chunks(part.spans, size, forward=forward):
             if forward:
-                yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
+                yield from self._archived(index, chunk[0][0].base + chunk[0][1][0])
             row = plain and _plain(stream, chunk)
             plain = bool(row)  # if one row was plain, the next probably is, too
             together = not framed or not any(
@@ -569,11 +569,11 @@ class _Walk:
             rows = (row,) if row else _decoded(reader, stream, chunk, together=together)
             for row in rows:
                 yield row
-                at = row[-1].index + forward
+                index = row[-1].index + forward
                 del row
             del rows
         self.cursor = part.cursor
-        return at
+        return index
 
     @property
     def _left(self) -> int | None:

@@ -150,10 +150,10 @@ def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
     """Check that there is at least one key, and none twice."""
     if not places:
         raise _MalformedError("of nothing")
-    known = {
+    items = {
         (table, *(effects.comparable(key[name]) for name in spec_of(table).keys)) for table, key in places
     }
-    if len(known) < len(places):
+    if len(items) < len(places):
         raise _MalformedError("multiple operations on one item")
 
 

@@ -101,10 +101,10 @@ class Given(Generic[C, S, E]):
         scenario, answers = self, list[E]()
         span = after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         until = due_at(span, self.now)
-        while due := [name for name, (at, _) in scenario.timers.items() if at <= until]:
+        while due := [name for name, (due_at, _) in scenario.timers.items() if due_at <= until]:
             name = min(due, key=lambda name: scenario.timers[name][0])
-            at, events = scenario.timers[name]
-            scenario = replace(scenario._without(name), now=max(at, scenario.now)).and_then(*events)
+            moment, events = scenario.timers[name]
+            scenario = replace(scenario._without(name), now=max(moment, scenario.now)).and_then(*events)
             answers += [untagged(event) for event in events if not is_timer(event)]
         return Elapsed(given=replace(scenario, now=until), came=tuple(answers))
 
@@ -141,9 +141,9 @@ class Given(Generic[C, S, E]):
         moved = self.decider.evolve(self.state, untagged(event))
         return replace(self, state=must_be_state(moved, self.state, self.decider.initial, event))
 
-    def _timed(self, name: str, at: Ticks, events: tuple[Any, ...]) -> Given[C, S, E]:
+    def _timed(self, name: str, moment: Ticks, events: tuple[Any, ...]) -> Given[C, S, E]:
         """Return the stream with a timer set."""
-        return replace(self, timers={**self._without(name).timers, name: (at, events)})
+        return replace(self, timers={**self._without(name).timers, name: (moment, events)})
 
     def _without(self, name: str) -> Given[C, S, E]:
         """Return the stream without a timer."""

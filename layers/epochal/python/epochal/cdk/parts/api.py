@@ -111,10 +111,10 @@ class Api:
             create_default_stage=False,
         )
         live = self._stage(stage, api)
-        output(self._scope, "ApiUrl", live.url, "Where the HTTP API is", of=self._outputs)
+        output(self._scope, "ApiUrl", live.url, "Where the HTTP API is", group=self._outputs)
         if stage.domain_name:
             self._domain(stage, api, live)
-        output(self._scope, "ApiId", api.api_id, "Names the API in policies and metrics", of=self._outputs)
+        output(self._scope, "ApiId", api.api_id, "Names the API in policies and metrics", group=self._outputs)
         return api
 
     def _domain(self, stage: Stage, api: apigateway.HttpApi, live: apigateway.HttpStage) -> None:
@@ -133,7 +133,7 @@ class Api:
             ("DomainTarget", domain.regional_domain_name, "What an alias of the domain leads to"),
             ("DomainZone", domain.regional_hosted_zone_id, "The hosted zone of that name"),
         ):
-            output(self._scope, name, value, description, of=self._outputs)
+            output(self._scope, name, value, description, group=self._outputs)
 
     def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
         """Make a route of the gateway for each operation, with its authorizer and scopes.

@@ -114,7 +114,7 @@ class Feed:
             self.mappings["changes"] = self._mapping("Changes", sent_to, patterns, stage, waited)
         self.audit: Final = AuditResources(scope, "Audit", shared, [*self.mappings.values()], self.notices)
         topic = self.notices.topic.topic_arn
-        output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
+        output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", group=shared.outputs)
 
     def _indexer(self, shared: Shared, following: Sequence[iam.PolicyStatement]) -> lambda_.Function:
         """Make the function `indexer`.

@@ -22,4 +22,4 @@ def function_urls(scope: Construct, functions: Mapping[str, lambda_.Function], o
     """
     for name, function in functions.items():
         url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM).url
-        output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is", of=outputs)
+        output(scope, f"{name.capitalize()}Url", url, f"Where the function {name} is", group=outputs)

@@ -6,14 +6,14 @@ from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 
-def output(scope: Construct, name: str, value: str, description: str, *, of: str = "") -> CfnOutput:
-    """Make an output of the stack of `scope` whose logical id is the prefix `of` and `name`.
+def output(scope: Construct, name: str, value: str, description: str, *, group: str = "") -> CfnOutput:
+    """Make an output of the stack of `scope` whose logical id is the prefix `group` and `name`.
 
     Args:
-        of: prefix of the output's name.
+        group: prefix of the output's name.
     """
     resource = CfnOutput(scope, name, value=value, description=description)
-    resource.override_logical_id(of + name)
+    resource.override_logical_id(group + name)
     return resource
 
 

@@ -100,12 +100,12 @@ class Storage:
             self._scope, "Bodies", kind="bodies", stage=stage, key=self.key, rules=_unclaimed()
         )
 
-    def _outputs(self, stage: Stage, of: str) -> None:
+    def _outputs(self, stage: Stage, prefix: str) -> None:
         """Make outputs by which a client of the tables finds them and their settings."""
         values = settings_of(stage, self.stores).outputs()
         for setting in declared().values():
             if setting.output in values:
-                output(self._scope, setting.output, values[setting.output], setting.help, of=of)
+                output(self._scope, setting.output, values[setting.output], setting.help, group=prefix)
 
 
 def _unclaimed() -> list[s3.LifecycleRule]:

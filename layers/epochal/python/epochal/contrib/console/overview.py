@@ -399,16 +399,16 @@ def _events(deployment: Deployment, count: int) -> tuple[dict[float, float], flo
     counts: Counter[float] = Counter()
     complete: list[float] = []
     table = deployment.settings.index_table
-    for at in deployment.feed.partitions():
-        start = before(at.tail, count)
-        arrived = list(arrivals(deployment.driver, table, at.partition, start))[-count:]
+    for tail in deployment.feed.partitions():
+        start = before(tail.tail, count)
+        arrived = list(arrivals(deployment.driver, table, tail.partition, start))[-count:]
         for item in arrived:
             counts[item.seconds // MINUTE * MINUTE] += item.events
         if arrived and (start > 0 or len(arrived) == count):
             complete.append(arrived[0].seconds)
     since = max(complete, default=None)
     whole_minutes = {
-        at: float(events) for at, events in counts.items() if since is None or at > since - MINUTE
+        second: float(events) for second, events in counts.items() if since is None or second > since - MINUTE
     }
     return whole_minutes, since
 

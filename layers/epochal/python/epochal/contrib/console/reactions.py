@@ -281,7 +281,9 @@ def show(services: Services, deployment: Deployment, arguments: Mapping[str, str
     }
 
 
-def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, now: float) -> float | None:
+def oldest(
+    deployment: Deployment, partition: PartitionStanding, group: GroupStanding, now: float
+) -> float | None:
     """Return the seconds since a group's first unhandled entry was written; None if there is none.
 
     None as well where the group's checkpoint is beyond the end of a rebuilt index.
@@ -290,7 +292,7 @@ def oldest(deployment: Deployment, at: PartitionStanding, group: GroupStanding, 
         return None
     table = deployment.settings.index_table
     try:
-        first = next(arrivals(deployment.driver, table, at.partition, group.checkpoint), None)
+        first = next(arrivals(deployment.driver, table, partition.partition, group.checkpoint), None)
     except BeyondTheEnd:  # the index has been rebuilt since the checkpoint
         return None
     return None if first is None else max(0.0, now - first.seconds)

@@ -47,39 +47,41 @@ class MarkedAppend:
 
 
 def find(
-    table: str, tip: Tip, id_to_find: bytes, at: int, *, or_later: bool
+    table: str, tip: Tip, id_to_find: bytes, index: int, *, or_later: bool
 ) -> Steps[MarkedAppend | Earlier]:
     """Search a stream's Tip and calves for an append by its id; return it, or why it is not found.
 
     Args:
         id_to_find: id of the append.
-        at: index of its first event.
+        index: index of its first event.
         or_later: whether the append may begin at any later index up to the Tip's version. Events in the Tip are
-            searched from `at` on in either case.
+            searched from `index` on in either case.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other events.
     """
-    end = tip.version if or_later else at + 1
-    marked = _in_span(tip.span.since(at), id_to_find)
+    end = tip.version if or_later else index + 1
+    marked = _in_span(tip.span.since(index), id_to_find)
     if marked is not None:
         return marked
-    if at >= tip.span.base:
+    if index >= tip.span.base:
         return Earlier.ABSENT
     for _ in range(LOOKS):
-        calved = yield from _in_calves(table, tip, id_to_find, at, min(end, tip.span.base))
-        if calved is not Earlier.PRUNED or (yield from _is_pruned(table, tip.stream, at)):
+        calved = yield from _in_calves(table, tip, id_to_find, index, min(end, tip.span.base))
+        if calved is not Earlier.PRUNED or (yield from _is_pruned(table, tip.stream, index)):
             return calved
     return Earlier.PRUNED
 
 
-def _is_pruned(table: str, stream: str, at: int) -> Steps[bool]:
+def _is_pruned(table: str, stream: str, index: int) -> Steps[bool]:
     """Read the Tip again, and return whether the event at an index is pruned, or the stream gone."""
     tip = yield from load_tip(table, stream)
-    return tip is None or tip.low_water > at
+    return tip is None or tip.low_water > index
 
 
-def _in_calves(table: str, tip: Tip, id_to_find: bytes, at: int, end: int) -> Steps[MarkedAppend | Earlier]:
+def _in_calves(
+    table: str, tip: Tip, id_to_find: bytes, index: int, end: int
+) -> Steps[MarkedAppend | Earlier]:
     """Search the calves for an append, newest first; return it, absent, or pruned after a gap.
 
     A retry follows its first try closely, so new calves come first. Calves may overlap (see `reading`).
@@ -87,18 +89,18 @@ def _in_calves(table: str, tip: Tip, id_to_find: bytes, at: int, end: int) -> St
     uncovered = end
     last: Key | None = None
     # The calf that holds one index is nearly always the last to begin at or before it.
-    limit = 1 if end == at + 1 else None
+    limit = 1 if end == index + 1 else None
     while True:
         reply: Items = yield query_calves(
             table, tip.stream, 0, end - 1, forward=False, limit=limit, after=last
         )
         for span in map(read_span, reply.items):
-            marked = _in_span(span.since(at).before(end), id_to_find)
+            marked = _in_span(span.since(index).before(end), id_to_find)
             if marked is not None:
                 return marked
             if span.next >= uncovered:
                 uncovered = min(uncovered, span.base)
-            if uncovered <= at:
+            if uncovered <= index:
                 return Earlier.ABSENT
         if reply.last is None:
             return Earlier.PRUNED

@@ -208,7 +208,7 @@ class AggregateDeciders(Generic[C, S, E]):
         self,
         aggregate: AggregateId,
         decision: Callable[[S], tuple[R, Answer[E]]],
-        known: Standing[S] | None,
+        standing: Standing[S] | None,
         key: str | None,
         *,
         with_result: bool,
@@ -222,7 +222,7 @@ class AggregateDeciders(Generic[C, S, E]):
             deciders=self,
             aggregate=aggregate,
             decision=decision,
-            known=known,
+            known=standing,
             key=key,
             with_result=with_result,
         )
@@ -418,8 +418,8 @@ class _OnAggregate(
     def over(self, driver: Driver, place: QueuePlace | None = None) -> _OnAggregate[R, S, E]:
         """Return the same decision source through another driver, with the latest state that is known."""
         store = replace(self.deciders.store, driver=driver)
-        known = self.known if place is None else self._newest_known(place)
-        return replace(self, deciders=replace(self.deciders, store=store), known=known, place=place)
+        standing = self.known if place is None else self._newest_known(place)
+        return replace(self, deciders=replace(self.deciders, store=store), known=standing, place=place)
 
     def _newest_known(self, place: QueuePlace) -> Standing[S] | None:
         """Return the caller's standing, or that of the decision before if it is another one; None loads it."""

@@ -44,10 +44,10 @@ class AggregateWriter:
     def at(self) -> Any:  # noqa: D102
         return self.store.lock(self._id()) or NO_STREAM
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+    def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
         events = [AggregateEvent(type=KIND, data=body(number)) for number in numbers]
         appended = self.store.try_append(
-            self._id(), events, snapshot=b"{}", expected=at or ANY, idempotency_key=key
+            self._id(), events, snapshot=b"{}", expected=state or ANY, idempotency_key=key
         )
         replayed = isinstance(appended, AggregateAppended) and appended.replayed
         return outcome(applied=isinstance(appended, AggregateAppended), replayed=replayed)

@@ -322,7 +322,7 @@ class EpochalDCBRecorder(DCBRecorder):
         for _ in range(ATTEMPTS):
             result = self._streams.tagged.read(query)
             tags = [(f"{TAG_STREAMS}{tag}", reached.token) for tag, reached in result.position.seen.items()]
-            at_once = (dict(tags[at : at + BATCH_KEYS]) for at in range(0, len(tags), BATCH_KEYS))
+            at_once = (dict(tags[start : start + BATCH_KEYS]) for start in range(0, len(tags), BATCH_KEYS))
             # A transaction that reads waits for those that write: every event seen in the log is in its tags by now.
             looks = (self._streams.append_on(some, []) for some in at_once)
             if all(isinstance(look, Appended) for look in looks):

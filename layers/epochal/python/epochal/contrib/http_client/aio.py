@@ -59,7 +59,7 @@ async def open_async_http_streams(
     """
     must_be_seconds(answer_seconds, "answer_seconds")
     seconds = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=answer_seconds)
-    address, known = checked_url(url), sigv4() if auth is None else auth
+    address, credentials = checked_url(url), sigv4() if auth is None else auth
     # aiohttp sends a request of these methods twice where the server has closed a connection that was kept. What is
     # deleted twice is a conflict, so these requests have connections of their own.
     alone = aiohttp.TCPConnector(force_close=True)
@@ -72,7 +72,7 @@ async def open_async_http_streams(
         api = ApiClient(
             url=address,
             send=AsyncHttpCarrier(session=session, once=once),
-            auth=lambda request: in_thread(known, request),
+            auth=lambda request: in_thread(credentials, request),
             patience=patience,
             sleep=lambda seconds: wait(asyncio.sleep(seconds)),
         )

@@ -307,8 +307,12 @@ class Tools:
             if types is not None and event.type not in types:
                 return False
             if first is not None or last is not None:
-                at = parse_time(event.timestamp) if event.timestamp else None
-                if at is None or (first is not None and at < first) or (last is not None and at >= last):
+                moment = parse_time(event.timestamp) if event.timestamp else None
+                if (
+                    moment is None
+                    or (first is not None and moment < first)
+                    or (last is not None and moment >= last)
+                ):
                     return False
             return words.casefold() in _text(event)
 
@@ -432,7 +436,8 @@ class Tools:
         """Yield the latest events of every partition, newest first in each, from `entries` of each."""
         feed = self.deployment.feed
         looked = (
-            reversed(latest(feed, at, entries, categories=categories, data=True)) for at in feed.partitions()
+            reversed(latest(feed, tail, entries, categories=categories, data=True))
+            for tail in feed.partitions()
         )
         return (item.event for item in chain.from_iterable(looked) if item.event is not None)
 

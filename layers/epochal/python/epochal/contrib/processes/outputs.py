@@ -220,8 +220,8 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
                 PUBLISH if isinstance(output, Publish) else CALL,
                 {"to": to, **event_record(codec.encode(message))},
             )
-        case Later(name=name, events=[message], at=at, tags=()):
-            return later(name, [codec.encode(message)], at=at)
+        case Later(name=name, events=[message], at=due, tags=()):
+            return later(name, [codec.encode(message)], at=due)
         case Later():
             raise InvalidInput(
                 "react", "must set timers of one event, which becomes an input, and without tags"

@@ -89,8 +89,8 @@ class GivenProcess:
             # This raises for outputs that a store would refuse.
             outputs.stored(output, f"{rules.name}-{self.key}", rules.codec, rules.targets)
             match output:
-                case Later(name=name, events=[event], at=at):
-                    timers[name] = due_at(at, self.now), event
+                case Later(name=name, events=[event], at=due):
+                    timers[name] = due_at(due, self.now), event
                 case Event():
                     timers.pop(str(outputs.timer_of(output)), None)
                 case outputs.Done():
@@ -110,11 +110,11 @@ class GivenProcess:
         """
         until = due_at(after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds), self.now)
         given, answered = self, list[outputs.Output]()
-        while due := [(at, name) for name, (at, _) in given.timers.items() if at <= until]:
-            at, name = min(due)
+        while due := [(due_at, name) for name, (due_at, _) in given.timers.items() if due_at <= until]:
+            moment, name = min(due)
             event = given.timers[name][1]
             timers = {setting: timer for setting, timer in given.timers.items() if setting != name}
-            given = replace(given, now=at, timers=timers).when(event)
+            given = replace(given, now=moment, timers=timers).when(event)
             answered += given.answered
         return replace(given, now=until, answered=tuple(answered))
 

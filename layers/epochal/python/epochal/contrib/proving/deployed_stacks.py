@@ -93,11 +93,11 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
 
 
 def stacks_with_functions(
-    cloudformation: Any, lambda_: Any, index_table: str, known: Sequence[DeployedStack]
+    cloudformation: Any, lambda_: Any, index_table: str, stacks: Sequence[DeployedStack]
 ) -> Iterator[DeployedStack]:
-    """Yield stacks, except those in `known`, with functions whose environment names this index table."""
-    missing = _functions_on(lambda_, index_table).difference(*(stack.physical.values() for stack in known))
-    names = {stack.name for stack in known}
+    """Yield stacks, except those in `stacks`, with functions whose environment names this index table."""
+    missing = _functions_on(lambda_, index_table).difference(*(stack.physical.values() for stack in stacks))
+    names = {stack.name for stack in stacks}
     for name, described in _described(cloudformation).items() if missing else ():
         if missing and name not in names:
             physical = _physical(cloudformation, name)

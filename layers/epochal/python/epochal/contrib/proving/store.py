@@ -109,11 +109,11 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
         _check_served(proof, writer)
     written = proof.written.setdefault(writer.stream, [])
     proof.removals.append(writer.remove)
-    _append(writer, written, proof.numbers(2), at=writer.at())
-    _append(writer, written, proof.numbers(1), at=writer.at())
+    _append(writer, written, proof.numbers(2), state=writer.at())
+    _append(writer, written, proof.numbers(1), state=writer.at())
     for _ in range(RACES):
         token, offers = writer.at(), [proof.numbers(1) for _ in range(RACERS)]
-        outcomes = list(ahead(partial(writer.append, at=token), offers, RACERS))
+        outcomes = list(ahead(partial(writer.append, state=token), offers, RACERS))
         won = [number for number, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
         written += [number for offer in won for number in offer]
         if len(won) != 1:
@@ -180,14 +180,19 @@ def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
 
 
 def _append(
-    writer: ProofWriter, written: list[int], numbers: Sequence[int], *, at: Any = None, key: str | None = None
+    writer: ProofWriter,
+    written: list[int],
+    numbers: Sequence[int],
+    *,
+    state: Any = None,
+    key: str | None = None,
 ) -> None:
     """Append events with these numbers to the writer's stream, and add the numbers to `written`.
 
     Raises:
         Broken: the append was refused, or taken for a repeat.
     """
-    if (outcome := writer.append(numbers, at=at, key=key)) != "made":
+    if (outcome := writer.append(numbers, state=state, key=key)) != "made":
         raise Broken(f"an append that nothing was in the way of was {outcome}")
     written += numbers
 
@@ -417,8 +422,8 @@ def process(proof: ProofRun) -> str:
     writer.store.append(writer.stream, [Event.json("Asked", {"n": 0})])
     proof.removals += [writer.remove, own.remove]
 
-    def types(of: StreamWriter) -> list[str]:
-        return [event.type for event in of.store.read(of.stream)]
+    def types(writer: StreamWriter) -> list[str]:
+        return [event.type for event in writer.store.read(writer.stream)]
 
     def ended() -> bool:
         return types(own)[-2:] == ["$done", "$performed"]

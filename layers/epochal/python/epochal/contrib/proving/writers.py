@@ -44,8 +44,8 @@ class ProofWriter(Protocol):
     def at(self) -> Any:
         """Return the current version or position of the stream, for `append` to expect."""
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append an event for each number; with None for `at` at any version."""
+    def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:
+        """Append an event for each number; with None for `state` at any version."""
 
     def read(self) -> list[int]:
         """Return the numbers of the stream's events, in order."""
@@ -88,14 +88,14 @@ class StreamWriter:
         state = self.store.load(self.stream, events=False)
         return NO_STREAM if state is None else state.token
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append an event for each number, at the version `at` if given; return the outcome.
+    def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:
+        """Append an event for each number, at the version `state` if given; return the outcome.
 
         Raises:
             Broken: the outcome is undetermined.
         """
         events = [Event(type=KIND, data=body(number)) for number in numbers]
-        answer = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
+        answer = self.store.try_append(self.stream, events, expected=state or ANY, idempotency_key=key)
         if isinstance(answer, Undetermined):
             raise Broken(f"{self.stream}: nobody knows whether an append was made")
         return outcome(applied=isinstance(answer, Appended), replayed=getattr(answer, "replayed", False))
@@ -128,13 +128,13 @@ class TaggedWriter:
         """Return the position of the query for the tag."""
         return self.store.read(self._query()).position
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Append a tagged event per number, with `at` only if none came after it; return the outcome."""
+    def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:
+        """Append a tagged event per number, with `state` only if none came after it; return the outcome."""
         events = [
             Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
         ]
-        answer = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
+        answer = self.store.try_append(events, fail_if=None if state is None else self._query(), after=state)
         return outcome(applied=hasattr(answer, "replayed"), replayed=getattr(answer, "replayed", False))
 
     def read(self) -> list[int]:
@@ -178,10 +178,10 @@ class NamedOverHttp:
             raise Broken(f"GET {self.path} was answered {answer}")
         return answer.headers["etag"]
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Post an event for each number, with `at` as the expected version and `key` for idempotency."""
+    def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:
+        """Post an event for each number, with `state` as the expected version and `key` for idempotency."""
         events = [{"type": KIND, "data": {"n": number}} for number in numbers]
-        expected = {} if at is None else {"If-None-Match": "*"} if at == _NEW else {"If-Match": at}
+        expected = {} if state is None else {"If-None-Match": "*"} if state == _NEW else {"If-Match": state}
         headers = expected | ({"Idempotency-Key": key} if key else {})
         return _posted(self.proof, f"{self.path}/events", {"events": events, **self.more}, headers)
 
@@ -252,14 +252,14 @@ class TaggedOverHttp:
         """Return the position on the last page of the query for the tag."""
         return [page["position"] for page in self._pages()][-1]
 
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
-        """Post a tagged event per number, with `at` only if none came after it; return the outcome."""
+    def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:
+        """Post a tagged event per number, with `state` only if none came after it; return the outcome."""
         events = [
             {"type": KIND, "data": {"n": number}, "tags": [self.stream]}
             | ({"id": _event_id(key, number)} if key else {})
             for number in numbers
         ]
-        condition = {"failIf": self._query, "after": at} if at else {}
+        condition = {"failIf": self._query, "after": state} if state else {}
         return _posted(self.proof, f"{self.base}/events", {"events": events, **condition}, {})
 
     def read(self) -> list[int]:

@@ -187,21 +187,21 @@ def take(
 
 
 def _look(
-    site: TagSite, tag: str, at: Reached, until: Reached, limit: int | None = None
+    site: TagSite, tag: str, reached: Reached, until: Reached, limit: int | None = None
 ) -> Steps[Slice | None]:
     """Read a tag's entries between two places once, all or about `limit`; None if an entry is missing."""
     entries_found: list[Item] = []
     last: Key | None = None
-    while at.count < until.count and at.last <= until.last:
-        bounds = (after_id(at.last), after_id(until.last))
+    while reached.count < until.count and reached.last <= until.last:
+        bounds = (after_id(reached.last), after_id(until.last))
         entries, last = yield from read_entries(site, tag, bounds, last, limit=limit)
         entries_found += entries
         if last is None or (entries_found and limit is not None):
             break
-    end = until.count if last is None else at.count + len(entries_found)
+    end = until.count if last is None else reached.count + len(entries_found)
     indices = [read_number(item, "tagIndex") for item in entries_found]
     # Lengths first: if `until` was supplied by a caller, the range may be larger than memory.
-    if len(indices) != end - at.count or indices != list(range(at.count, end)):
+    if len(indices) != end - reached.count or indices != list(range(reached.count, end)):
         return None
     return Slice(tuple(entries_found), last is None)
 
@@ -217,13 +217,13 @@ def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], st
     return (ordered, bound) if len(ordered) <= ENTRIES else (ordered[:ENTRIES], ordered[ENTRIES])
 
 
-def _reached(slices: Mapping[str, Slice], at: Reach, bound: str) -> Reach:
+def _reached(slices: Mapping[str, Slice], start: Reach, bound: str) -> Reach:
     """Return how far each tag has been read by a part that ends before the key `bound`."""
-    reached = dict(at)
+    reached = dict(start)
     for tag, part in slices.items():
         passed = [item for item in part.entries if key_of(item) < bound]
         if passed:
-            reached[tag] = Reached(at[tag].count + len(passed), passed[-1]["sortableUniqueId"]["S"])
+            reached[tag] = Reached(start[tag].count + len(passed), passed[-1]["sortableUniqueId"]["S"])
     return reached
 
 

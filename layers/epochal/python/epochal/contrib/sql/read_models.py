@@ -340,8 +340,8 @@ class SqlReadModel:
             version: index after the last event to wait for, such as the version that an append returns.
             seconds: time to wait at most.
         """
-        of = self.database
-        return reached(version, lambda: self.place(stream), seconds, of.clock, of.sleep)
+        database = self.database
+        return reached(version, lambda: self.place(stream), seconds, database.clock, database.sleep)
 
     def _progress(self, connection: Connection, stream: str) -> Row[Any]:
         """Read the row of a stream's progress, all null if missing, with the mark of the transaction.

@@ -64,11 +64,13 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
 
     An error where none is pending: it has fired, was cancelled, or never was.
     """
-    *of, name = named
-    if len(of) != (0 if tags else 1):
+    *scope, name = named
+    if len(scope) != (0 if tags else 1):
         raise InvalidInput("STREAM", "and NAME are given, or NAME and each --tag")
-    where = of[0] if of else ", ".join(sorted(set(tags)))
-    cancelled = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
+    where = scope[0] if scope else ", ".join(sorted(set(tags)))
+    cancelled = (
+        timers_of(streams).cancel(where, name) if scope else timers_of(streams.tagged).cancel(tags, name)
+    )
     timer = there(cancelled, f"{where}: no timer {name} is pending; its events have what became of it")
     output.document(shown(timer), [f"{where}: {name} is cancelled, which was due at {timer.due[:19]}"])
 

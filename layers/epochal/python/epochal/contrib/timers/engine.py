@@ -135,11 +135,11 @@ class Engine:
         """
         return self._load(LoadPending(timers=tuple(timers)), copied=copied)
 
-    def try_append(self, scope: Armed, events: Sequence[Event], known: Any) -> Any:
-        """Append events to a timer's scope if its state is still `known`; return the store's outcome."""
+    def try_append(self, scope: Armed, events: Sequence[Event], known_head: Any) -> Any:
+        """Append events to a timer's scope if its state is still `known_head`; return the store's outcome."""
         if scope.stream:
-            return self._of(self.streams, scope).try_append(scope.stream, events, expected=known)
-        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope.tags), after=known)
+            return self._of(self.streams, scope).try_append(scope.stream, events, expected=known_head)
+        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope.tags), after=known_head)
 
     def _ticks(self) -> Ticks:
         """Return the current time of the engine's clock, in ticks."""

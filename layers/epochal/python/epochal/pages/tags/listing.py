@@ -116,9 +116,9 @@ def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
     return low
 
 
-def _page_at(site: TagStreams, head: Page, at: int) -> Steps[Page]:
-    """Read the page that contains event `at`."""
-    reply = yield query(site.table, head.stream, 0, at, forward=False, limit=1)
+def _page_at(site: TagStreams, head: Page, index: int) -> Steps[Page]:
+    """Read the page that contains event `index`."""
+    reply = yield query(site.table, head.stream, 0, index, forward=False, limit=1)
     return read_page(reply.items[0], site.table)
 
 

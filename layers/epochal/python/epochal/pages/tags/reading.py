@@ -108,11 +108,11 @@ class PageReads:
 
         A few more events are read of each tag, since pages are read whole.
         """
-        at, until = query.at, query.until
+        reach, until = query.at, query.until
         most = ENTRIES if query.most is None else min(ENTRIES, query.most)
         slices = dict[str, _Slice]()
         for tag in self.fenced.all_tags:
-            between, cursor = (at[tag], until[tag]), self.cursors.get(tag)
+            between, cursor = (reach[tag], until[tag]), self.cursors.get(tag)
             slices[tag] = yield from _upward(self.site, tag, between, cursor, most=most, field=query.field)
         chains = {tag: part.entries for tag, part in slices.items()}
         bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
@@ -121,12 +121,12 @@ class PageReads:
             for entry in candidates(self.fenced, chains, query.before, until)
             if bound is None or entry.key < bound
         ]
-        trail = None if query.end is None else Trail(base=at, passed=places_of(chains), end=query.end)
+        trail = None if query.end is None else Trail(base=reach, passed=places_of(chains), end=query.end)
         events, cut = yield from take(self.site, entries, query.takes, trail=trail)
         bound = bound if cut is None else cut
         if bound is None:
             return Part(events=tuple(events), reached=until, done=True)
-        reached = {tag: _passed(part.entries, at[tag], bound) for tag, part in slices.items()}
+        reached = {tag: _passed(part.entries, reach[tag], bound) for tag, part in slices.items()}
         return Part(events=tuple(events), reached=reached, done=False, full=cut is not None)
 
     def part_back(
@@ -393,8 +393,8 @@ def _ending(site: TagStreams, tag: str, until: Reached) -> Page:
     return Page(table=site.table, stream=stream_of(tag), index=until.count, version=until.count)
 
 
-def _passed(entries: Sequence[EventOfTag], at: Reached, bound: str) -> Reached:
-    return next((entry.reached for entry in reversed(entries) if entry.key < bound), at)
+def _passed(entries: Sequence[EventOfTag], reached: Reached, bound: str) -> Reached:
+    return next((entry.reached for entry in reversed(entries) if entry.key < bound), reached)
 
 
 def _left(entries: Sequence[EventOfTag], base: Reached, bound: str) -> Reached:

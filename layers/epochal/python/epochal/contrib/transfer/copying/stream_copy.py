@@ -247,25 +247,25 @@ class _Copying:
         version, first = self.original.version, self.original.first
         return StreamCopy(stream=self.stream, ending=ending, version=version, first=first, **figures)
 
-    def _append(self, at: int, digest: Digest) -> bool:
-        """Append the original's events from index `at` on, and the unfolds; return whether it wrote anything.
+    def _append(self, version: int, digest: Digest) -> bool:
+        """Append the original's events from index `version` on, and the unfolds; return whether it wrote anything.
 
         The unfolds go out with the events up to the version that they were made from.
 
         Args:
-            at: version of the copy
+            version: version of the copy
             digest: digest to which the events are added
 
         Raises:
             ConflictError: others appended to the copy meanwhile.
         """
         unfolds, made_from = self._unfolds()
-        expected: ExpectedVersion = NO_STREAM if self.copy is None else AtVersion(version=at)
+        expected: ExpectedVersion = NO_STREAM if self.copy is None else AtVersion(version=version)
         wrote = False
-        if unfolds is not None and made_from == at:
+        if unfolds is not None and made_from == version:
             expected = self._write((), unfolds, expected)
             wrote = True
-        for batch in batches(_add_to_digest(self._events(at, self.original.version), digest), made_from):
+        for batch in batches(_add_to_digest(self._events(version, self.original.version), digest), made_from):
             ends = batch[-1].index + 1
             expected = self._write(batch, unfolds if ends == made_from else None, expected)
             wrote = True

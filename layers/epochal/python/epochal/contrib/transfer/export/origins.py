@@ -82,9 +82,9 @@ def begin_feed(
         scope,
         lambda: (
             range_
-            for at in feed.partitions()
+            for tail in feed.partitions()
             for range_ in ranges_of(
-                at.partition, feed.place(at.partition, start), at.tail, partial(_end_of, feed)
+                tail.partition, feed.place(tail.partition, start), tail.tail, partial(_end_of, feed)
             )
         ),
     )
@@ -264,7 +264,7 @@ class _Entries:
         return hydrate
 
 
-def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Categories) -> bool:
+def comes_first(event: FeedEvent, categories: Collection[str] | None, categories_of: Categories) -> bool:
     """Whether an event, read in one of its streams, becomes a row there and not in another stream.
 
     An event with tags is in several streams, and becomes a row in the first of those that have one of the
@@ -273,13 +273,13 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
     Args:
         event: event, as it is read in one of its streams
         categories: categories of the exported streams; None for all
-        of: categories of streams in the layout
+        categories_of: categories of streams in the layout
     """
     if categories is None or not event.tags:
         return event.first
     begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
     streams = [*filter(None, (event.home,)), *(f"{begin}{tag}" for tag in event.tags)]
-    return next(stream for stream in streams if of.hold(stream, categories)) == event.stream
+    return next(stream for stream in streams if categories_of.hold(stream, categories)) == event.stream
 
 
 # Tables as origin: every event of every stream, including streams that no index has.
@@ -325,7 +325,11 @@ def begin_tables(folder: Path, scope: ExportScope, segments: Mapping[int, int]) 
     return load_or_begin(
         folder,
         scope,
-        lambda: (FeedRange(base, at, at + 1) for base, count in segments.items() for at in range(count)),
+        lambda: (
+            FeedRange(base, segment, segment + 1)
+            for base, count in segments.items()
+            for segment in range(count)
+        ),
     )
 
 
@@ -385,21 +389,21 @@ class TablesOrigin:
 
     def _rows(self, scope: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
         """Yield the row of each event in a segment; None for an event whose row comes from another stream."""
-        categories, of = scope.categories or None, self.feed.categories(range_.partition)
-        category = lru_cache(4_096)(of.of)
+        categories, categories_of = scope.categories or None, self.feed.categories(range_.partition)
+        category = lru_cache(4_096)(categories_of.of)
         for events in ahead(self._read(range_.partition), self._heads(scope, range_), AT_ONCE):
             for event in events:
-                first = comes_first(event, categories, of)
+                first = comes_first(event, categories, categories_of)
                 yield row_of(event, category=category) if first else None
 
     def _heads(self, scope: ExportScope, range_: FeedRange) -> Iterator[End | UnreadableHead]:
         """Yield the end of each stream in a segment that has one of the categories, then each unreadable head."""
-        source, of = self.sources[range_.partition], self.feed.categories(range_.partition)
+        source, categories_of = self.sources[range_.partition], self.feed.categories(range_.partition)
         segment = (range_.start, self.segments[range_.partition])
         unreadable, open_ = list[UnreadableHead](), None
         for page in self.feed.driver.pages(scan(source, segment)):
             for head in read_heads(source, page.items, unreadable.append):
-                if scope.categories and not of.hold(head.end.stream, scope.categories):
+                if scope.categories and not categories_of.hold(head.end.stream, scope.categories):
                     continue
                 if open_ is not None and (joined := _joined(open_, head.end)) is not None:
                     open_ = joined
@@ -415,17 +419,17 @@ class TablesOrigin:
         """Make a function that reads the events of a stream by its end, or reports an unreadable head."""
         source, hydrate = self.sources[partition], self.feed.hydrate(partition)
 
-        def events(of: End | UnreadableHead) -> Iterator[FeedEvent]:
+        def events(head: End | UnreadableHead) -> Iterator[FeedEvent]:
             """Return the events of a stream; an unreadable head or a damaged tip becomes an event with a fault."""
-            if isinstance(of, UnreadableHead):
-                return iter((FeedEvent(stream="", index=0, type="", fault=CorruptData(str(of))),))
-            first, end = max(of.pruned, of.since), of.next
+            if isinstance(head, UnreadableHead):
+                return iter((FeedEvent(stream="", index=0, type="", fault=CorruptData(str(head))),))
+            first, end = max(head.pruned, head.since), head.next
             fault: CorruptData | None = None
             if end is None:
-                end, fault = self.feed.driver.run(end_since(source.heal, of.stream, first))
-            hydrated = hydrate(of.stream, first, end)
+                end, fault = self.feed.driver.run(end_since(source.heal, head.stream, first))
+            hydrated = hydrate(head.stream, first, end)
             if fault is not None:
-                broken = FeedEvent(stream=of.stream, index=end, type="", fault=fault)
+                broken = FeedEvent(stream=head.stream, index=end, type="", fault=fault)
                 return iter((*hydrated, broken))
             return iter(list(hydrated)) if end - first <= SHORT else hydrated
 

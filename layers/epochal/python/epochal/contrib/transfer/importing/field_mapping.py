@@ -133,24 +133,24 @@ class FieldMapping:
             return _getter("tags", *(parts or ("",)), needed=self.whole)
         return lambda row: [_tag(part, get(row)) for part, get in getters]
 
-    def incoming(self, row: Mapping[str, Any], at: str) -> Row:
+    def incoming(self, row: Mapping[str, Any], place: str) -> Row:
         """Convert a row to a checked event, to the place of a gone event, or to a misfit with the reason.
 
         Args:
             row: values by column
-            at: place of the row in the source, for people
+            place: place of the row in the source, for people
         """
         stream = ""
         try:
             stream = self._stream(row)
             index = None if self.closed else self._index(row)
             if (marker := self._get["gone"](row)) not in _NOT and _is_gone(marker):
-                return Gone(at=at, stream=stream, index=index, raw=row)
+                return Gone(at=place, stream=stream, index=index, raw=row)
             event, renamed = self._event(row)
-            return Incoming(at=at, stream=stream, index=index, event=event, raw=row, renamed=renamed)
+            return Incoming(at=place, stream=stream, index=index, event=event, raw=row, renamed=renamed)
         except InvalidInput as error:
             alone = isinstance(error, _TagsAlone)
-            return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
+            return Misfit(at=place, stream=stream, rule=str(error), raw=row, of_none=alone)
 
     def columns(self, fields: Collection[str]) -> list[tuple[str, str, str]]:
         """Return field, entry and name of each column of the given fields that at least one row must have.

@@ -442,9 +442,9 @@ class StreamImporter:
         self.done.digest = total.hexdigest()
         return self.done
 
-    def _unread(self, codec: EventCodec[Any], of: tuple[str, Account]) -> list[str]:
+    def _unread(self, codec: EventCodec[Any], key: tuple[str, Account]) -> list[str]:
         """Return the reason why the codec cannot read a stream, as a list of one; empty if it can read all."""
-        stream, account = of
+        stream, account = key
         try:
             for event in self.writer.store.reader().events(stream, account.first, None, "forward"):
                 must_be_readable(codec, event)
@@ -454,12 +454,12 @@ class StreamImporter:
             return [str(error)]
         return []
 
-    def _reread(self, of: tuple[str, Account]) -> tuple[str, bytes, int]:
+    def _reread(self, key: tuple[str, Account]) -> tuple[str, bytes, int]:
         """Read a stream again; return its name, digest and count of events, and note it in `unlike` if other.
 
         A stream that differs from the source is added to `unlike`.
         """
-        stream, account = of
+        stream, account = key
         reread, digest, count = Digest(said_by(self.writer.store.codec)), b"", account.next - account.first
         try:
             stored = (
