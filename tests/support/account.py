@@ -56,7 +56,7 @@ _DATA: Final = Path(cfnlint.__file__).parent / "data" / "schemas"
 
 @dataclass(slots=True)
 class Stack:
-    """A stack as it is deployed: its template, and its resources' properties with all references resolved."""
+    """A deployed stack: its template, and its resources' properties with all references resolved."""
 
     template: Template
     properties: dict[str, Properties] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Stack:
 
 
 class Account:
-    """Stacks by their names, and what others have left.
+    """The stacks of an account by name, and the resources that deleted stacks have retained.
 
     Attributes:
         left: what no stack has any more and is there all the same.
@@ -85,7 +85,7 @@ class Account:
         self.deleted: Final[list[Key]] = []
 
     def deploy(self, templates: Mapping[str, Template]) -> list[str]:
-        """Update stacks, one after the other in the order of `templates`; returns what AWS would refuse."""
+        """Update stacks in the order of `templates`; return what AWS would refuse."""
         return [
             f"{name}: {refused}"
             for name, template in templates.items()
@@ -93,7 +93,7 @@ class Account:
         ]
 
     def take_back(self, name: str, template: Template) -> list[str]:
-        """`cdk import`: a stack takes what was left under the names that its template has."""
+        """Import retained resources into a stack, as `cdk import` does, by the names in its template."""
         if not self.left:
             return []
         now: Template = self.stacks[name].template if name in self.stacks else {"Resources": {}}
@@ -114,7 +114,7 @@ class Account:
             self._let_go(stack, id_)
 
     def parameter(self, name: str) -> Any:
-        """A value of Parameter Store; None where there is none."""
+        """Return a value of Parameter Store; None if it does not exist."""
         for stack in self.stacks.values():
             for id_, each in stack.template["Resources"].items():
                 if each["Type"] == "AWS::SSM::Parameter" and stack.properties[id_].get("Name") == name:
@@ -122,7 +122,7 @@ class Account:
         return None
 
     def taken(self) -> dict[Key, tuple[str, str]]:
-        """What is there, by what no second one may have: the stack and the id, both empty of what was left."""
+        """Return the stack and id of each resource by its unique key; both are empty for retained resources."""
         there = dict.fromkeys(self.left, ("", ""))
         for name, stack in self.stacks.items():
             for id_ in stack.template["Resources"]:
@@ -152,7 +152,7 @@ class Account:
 
 
 class _Update:
-    """What becomes of one stack."""
+    """The update of one stack."""
 
     def __init__(self, account: Account, name: str, template: Template) -> None:
         self._account: Final = account
@@ -169,7 +169,7 @@ class _Update:
         )
 
     def refusals(self) -> Iterator[str]:
-        """What AWS says no to."""
+        """Yield the reasons for which AWS refuses the update."""
         yield from self._missing
         for section, most in MOST.items():
             if len(self.after.template.get(section, {})) > most:
@@ -191,7 +191,7 @@ class _Update:
                 )
 
     def _exports(self) -> Iterator[str]:
-        """An export that another stack imports neither goes nor changes."""
+        """Yield a refusal for each removed or changed export that another stack imports."""
         if not self._before.exports:
             return
         imported = {
@@ -206,7 +206,7 @@ class _Update:
                 yield f"export {name} cannot be {what}, {imported[name]} imports it"
 
     def _names(self) -> Iterator[str]:
-        """Of one name there are never two, also while the old one waits to go."""
+        """Yield a refusal for each name that two resources would have, including those that are about to be deleted."""
         taken, own = self._account.taken(), dict[Key, str]()
         for id_ in self.after.template["Resources"]:
             key = self.after.key(id_)
@@ -220,7 +220,7 @@ class _Update:
                 yield f"{id_} exists already: {key}, {f'of {stack}' if stack else 'which was left'}"
 
     def _route_settings(self) -> Iterator[str]:
-        """API Gateway keeps settings that an update leaves out, and refuses those of a route that is gone."""
+        """Yield a refusal for settings of removed routes, which API Gateway keeps if an update omits them."""
         for id_, resource in self.after.template["Resources"].items():
             if resource["Type"] != STAGE:
                 continue
@@ -246,7 +246,7 @@ class _Update:
             yield f"{id_} would be replaced for its {changed}, and what it holds would not come along"
 
     def _known(self, id_: str) -> str:
-        """What a reference to a resource says: its name, or where it is and how often it was replaced."""
+        """Return what a reference to a resource resolves to: its name, or its place and number of replacements."""
         if id_ not in self.after.properties:
             self.after.properties[id_] = {}  # in case it refers to itself
             resource = self.after.resource(id_)
@@ -261,7 +261,7 @@ class _Update:
         return bool(old and old["Type"] == self.after.resource(id_)["Type"] and self._changed_for_ever(id_))
 
     def _changed_for_ever(self, id_: str) -> list[str]:
-        """Properties that only a new resource can have otherwise."""
+        """Return the changed properties that only a new resource can have."""
         before, after = self._before.properties[id_], self.after.properties[id_]
         return [
             ".".join(path)
@@ -309,7 +309,7 @@ class _Update:
 
 
 def changes_refused(type_: str, id_: str, before: Properties, after: Properties) -> Iterator[str]:
-    """What a service says no to in a change of a resource that stays."""
+    """Yield the reasons for which a service refuses to change an existing resource."""
     if type_ == TABLE:
         yield from (f"{id_} {refused}" for refused in _table_refused(before, after))
     if type_ == "AWS::Kinesis::Stream":
@@ -321,14 +321,14 @@ def changes_refused(type_: str, id_: str, before: Properties, after: Properties)
 
 
 def key_of(type_: str, properties: Properties) -> Key | None:
-    """What no second resource may have, of one that has all of it: for most it is the name."""
+    """Return what must be unique for a fully specified resource, which usually is the name."""
     values = [properties.get(name) for name in ALONE.get(type_) or _identifier(type_)]
     return (type_, *map(str, values)) if values and None not in values else None
 
 
 @cache
 def create_only(type_: str) -> list[Sequence[str]]:
-    """Paths to the properties of which another value makes another resource."""
+    """Return the paths of properties whose change replaces the resource."""
     schema = _schema(type_)
     pointers = schema.get("createOnlyProperties", []) + schema.get("conditionalCreateOnlyProperties", [])
     return [pointer.split("/")[2:] for pointer in pointers]
@@ -336,14 +336,14 @@ def create_only(type_: str) -> list[Sequence[str]]:
 
 @cache
 def stateful() -> frozenset[str]:
-    """Types of what holds data."""
+    """Return the resource types that contain data."""
     found = json.loads((_DATA.parent / "AdditionalSpecs" / "StatefulResources.json").read_text())
     return frozenset(found["ResourceTypes"])
 
 
 @cache
 def _identifier(type_: str) -> Key:
-    """The properties that AWS knows one by, where templates can say them."""
+    """Return the properties that identify a resource in AWS, as far as templates specify them."""
     schema = _schema(type_)
     if set(schema.get("primaryIdentifier", [])) & set(schema.get("readOnlyProperties", [])):
         return ()
@@ -357,7 +357,7 @@ def _schemas() -> dict[str, str]:
 
 
 def _schema(type_: str) -> dict[str, Any]:
-    """A type's schema; none of a custom resource's, whose properties all may change."""
+    """Return the schema of a type; empty for custom resources, whose properties may all change."""
     if type_.startswith("Custom::"):
         return {}
     found: dict[str, Any] = json.loads((_DATA / "resources" / f"{_schemas()[type_]}.json").read_text())
@@ -365,7 +365,7 @@ def _schema(type_: str) -> dict[str, Any]:
 
 
 def _stays(type_: str, properties: Properties) -> bool:
-    """Whether a deletion fails: of a bucket that holds anything, and of a table that is protected."""
+    """Return whether a deletion fails: of a bucket with objects, or of a protected table."""
     protected = any(each.get("DeletionProtectionEnabled") for each in properties.get("Replicas", ()))
     return type_ == BUCKET or (type_ == TABLE and protected)
 
@@ -387,7 +387,7 @@ def _imports(value: Any) -> Iterator[str]:
 
 
 def _table_refused(before: Properties, after: Properties) -> Iterator[str]:
-    """DynamoDB's rules of updates, as the documentation of the resource has them."""
+    """Yield refusals by DynamoDB's documented rules for updates of a table."""
     old, new = _replicas(before), _replicas(after)
     if old.keys() != new.keys():
         if len(old.keys() ^ new.keys()) > 1:
@@ -414,7 +414,7 @@ def _table_refused(before: Properties, after: Properties) -> Iterator[str]:
 
 
 def _cooler(before: Properties, after: Properties) -> Iterator[str]:
-    """Where a table or an index is to be less warm than it is; what is no longer said stays as it is."""
+    """Yield refusals for lower warm throughput of a table or an index; omitted values remain as they are."""
     old, new = (
         {"": table, **{each["IndexName"]: each for each in table.get("GlobalSecondaryIndexes", ())}}
         for table in (before, after)
@@ -426,7 +426,7 @@ def _cooler(before: Properties, after: Properties) -> Iterator[str]:
 
 
 def _unseeded(table: Properties) -> Iterator[str]:
-    """Where autoscaling is not told what to begin with, so that what was on demand cannot be provisioned."""
+    """Yield refusals for autoscaling without initial capacity, which cannot begin from on-demand mode."""
     places = [("of writes", table)]
     places += [
         (f"of writes of {each['IndexName']}", each) for each in table.get("GlobalSecondaryIndexes", ())

@@ -37,7 +37,7 @@ TEXT_MEDIA = ("application/json", "application/javascript", "application/xml", "
 
 
 class Clock:
-    """Time that passes only while someone sleeps; `at_sleep` happens meanwhile."""
+    """Time that passes only during sleeps; `at_sleep` is called at each sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -53,7 +53,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a function knows of its invocation."""
+    """The context of a function's invocation."""
 
     seconds: float = 28.0
     aws_request_id: str = "6bc28136-xmpl-4365-b021-0ce6b2e64ab0"
@@ -64,7 +64,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """The response of the API."""
 
     status: int
     headers: Mapping[str, str]
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def problem(self) -> str:
-        """The problem's type, without what all of them share."""
+        """Type of the problem, without the prefix that all types share."""
         assert self.headers["Content-Type"] == "application/problem+json"
         assert self.json["status"] == self.status
         kind: str = self.json["type"]
@@ -89,7 +89,7 @@ class Answer:
 
 @dataclass
 class Api:
-    """Three functions over the tables of a deployment and one bucket. `around` may put faults between them.
+    """Three functions over the tables of a deployment and one bucket. `around` may inject faults.
 
     Requests to `/streams` are sent to `store`, and where tagged events are in `pages`, those to `/dcb` to `/events` and
     `/tags`: tests of one store are those of the other.
@@ -135,7 +135,7 @@ class Api:
 
     @property
     def settings(self) -> Settings:
-        """What a deployment with these tables tells its functions."""
+        """The functions' settings with these tables."""
         return memory_settings(
             feed_wait_seconds=self.feed_wait_seconds,
             aggregate_types=self.types,
@@ -160,11 +160,11 @@ class Api:
 
     @property
     def stored(self) -> list[Item]:
-        """Everything in all tables."""
+        """All items of all tables."""
         return [item for spec in store_tables() for item in self.tables.items(spec.kind)]
 
     def index(self) -> None:
-        """Let the indexer see what has been written since it last did."""
+        """Pass the changes since the previous call to the indexer."""
         indexer = replace(self.deployment, driver=replace(self.driver, execute=self.tables.execute)).indexer
         indexer.register()
         for table in (source.table for source in indexer.sources):
@@ -201,7 +201,7 @@ class Api:
         return self.send(event, seconds=seconds)
 
     def send(self, event: dict[str, Any], *, seconds: float = 28.0) -> Answer:
-        """Invoke the function that the gateway would, and hold its answer to the document."""
+        """Invoke the function that the gateway would, and check its response against the API's document."""
         answer = self.invoke(event, seconds=seconds)
         hold(event, answer.status, answer.headers, answer.text)
         return answer
@@ -212,7 +212,7 @@ class Api:
         return self.hand(_function(method, path), event, seconds=seconds)
 
     def hand(self, function: str, event: Any, *, seconds: float = 28.0) -> Answer:
-        """Invoke a function with any event, past the gateway."""
+        """Invoke a function with any event, bypassing the gateway."""
         _log_here(function)
         sent = self.handlers[function](event, Context(seconds))  # type: ignore[arg-type]
         assert sent["isBase64Encoded"] is False
@@ -220,7 +220,7 @@ class Api:
 
 
 def losing_one_answer(lost: list[Op]) -> Callable[[Execute], Execute]:
-    """Around an interpreter: the first transaction is made, and its answer lost, as `lost` then says."""
+    """Wrap an executor: the first transaction is performed, and its response is lost with the error `lost`."""
 
     def around(execute: Execute) -> Execute:
         def losing(op: Op) -> Reply:
@@ -238,7 +238,7 @@ def losing_one_answer(lost: list[Op]) -> Callable[[Execute], Execute]:
 def gateway_event(
     method: str, path: str, body: bytes = b"", *, query: str = "", headers: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """An event as API Gateway sends it: header names in lower case, the path decoded once."""
+    """Return an event as API Gateway sends it: header names in lower case, the path decoded once."""
     sent = {"content-type": "application/json"} if body else {}
     sent |= {name.lower(): value for name, value in (headers or {}).items()}
     event: dict[str, Any] = {
@@ -277,7 +277,7 @@ def gateway_event(
 
 
 def url_event(event: dict[str, Any], sent: str) -> dict[str, Any]:
-    """The same event as a function's own URL brings it: the path as it was sent."""
+    """Return the same event as a function URL sends it, with the path as it was sent."""
     domain = "abcdefghij0123456789abcdefghij01.lambda-url.eu-central-1.on.aws"
     context = {**event["requestContext"], "domainName": domain, "domainPrefix": domain.partition(".")[0]}
     headers = {**event["headers"], "host": domain}
@@ -291,7 +291,7 @@ def _function(method: str, path: str) -> str:
 
 
 def _log_here(function: str) -> None:
-    """A function's log has one handler in a process, with the output of the test that first made it."""
+    """Direct a function's log, which has one handler per process, to the output of the current test."""
     for handler in logging.getLogger(function).handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.stream = sys.stdout

@@ -15,7 +15,7 @@ from epochal.http.routes import operations
 
 
 def hold(event: Mapping[str, Any], status: int, headers: Mapping[str, str], body: str) -> None:
-    """Fail where an answer, or a request that was not refused, is none that the document describes."""
+    """Fail if a response, or an accepted request, does not match the API's document."""
     method, path = event["requestContext"]["http"]["method"], event["rawPath"]
     templates = [
         each.path for each in operations() if each.method == method and each.parameters(path) is not None

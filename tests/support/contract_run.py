@@ -27,16 +27,16 @@ MOST_UNITS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account(Endpoint):
-    """DynamoDB in the account of whoever runs the tests."""
+    """DynamoDB in the AWS account of the user who runs the tests."""
 
     def clients(self, *services: str, config: Config | None = None) -> list[Any]:
-        """Clients with the credentials of the usual chain."""
+        """Return clients with credentials from the usual chain."""
         session: Any = boto3.Session(region_name=self.region)
         return [session.client(service, config=config) for service in services]
 
 
 def endpoint() -> Endpoint | None:
-    """Where the run's DynamoDB is; None where nobody asked for such a run."""
+    """Return the DynamoDB endpoint of the contract run; None if no such run was requested."""
     if REGION:
         return Account(url=f"https://dynamodb.{REGION}.amazonaws.com", region=REGION)
     return Endpoint(url=URL) if URL else None

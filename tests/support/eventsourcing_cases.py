@@ -30,33 +30,33 @@ from epochal.model.outcomes import Appended
 
 
 def factory(name: str = "Kennel") -> EpochalFactory:
-    """What the environment names."""
+    """Return the factory that the environment specifies."""
     return EpochalFactory(Environment(name, dict(os.environ)))
 
 
 class AggregateRecorderCase(persistence.AggregateRecorderTestCase):
-    """Of recorders of aggregates."""
+    """The library's cases for recorders of aggregates."""
 
     def create_recorder(self) -> EpochalAggregateRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalAggregateRecorder(made.streams, made.category)
 
 
 class SnapshotRecorderCase(AggregateRecorderCase):
-    """Of those whose versions have gaps."""
+    """The library's cases for recorders of snapshots, whose versions have gaps."""
 
     def create_recorder(self) -> EpochalAggregateRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalAggregateRecorder(made.streams, f"{made.category}_snapshots", gaps=True)
 
 
 class ApplicationRecorderCase(persistence.ApplicationRecorderTestCase[EpochalApplicationRecorder]):
-    """Of recorders of applications."""
+    """The library's cases for recorders of applications."""
 
     def create_recorder(self) -> EpochalApplicationRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalApplicationRecorder(made.streams, made.category)
 
@@ -71,49 +71,49 @@ class ApplicationRecorderCase(persistence.ApplicationRecorderTestCase[EpochalApp
 
 
 class NonInterleavingCase(persistence.NonInterleavingNotificationIDsBaseCase):
-    """Of the ids of two inserts at once."""
+    """The library's cases for the notification ids of concurrent inserts."""
 
     def create_recorder(self) -> EpochalApplicationRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalApplicationRecorder(made.streams, made.category)
 
 
 class TrackingRecorderCase(persistence.TrackingRecorderTestCase):
-    """Of recorders of positions."""
+    """The library's cases for recorders of positions."""
 
     def create_recorder(self) -> EpochalTrackingRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalTrackingRecorder(made.streams, made.category)
 
 
 class ProcessRecorderCase(persistence.ProcessRecorderTestCase):
-    """Of recorders of processes."""
+    """The library's cases for recorders of processes."""
 
     def create_recorder(self) -> EpochalProcessRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalProcessRecorder(made.streams, made.category)
 
 
 class CountersView(EpochalTrackingRecorder, projection.EventCountersView):
-    """Counts in a stream of its own, which moves together with the position."""
+    """Counts in its own stream, which change together with the position."""
 
     def get_created_event_counter(self) -> int:
-        """As the library asks."""
+        """Return the counter of created events, as the library's cases require."""
         return self._counts()["created"]
 
     def get_subsequent_event_counter(self) -> int:
-        """As the library asks."""
+        """Return the counter of later events, as the library's cases require."""
         return self._counts()["subsequent"]
 
     def incr_created_event_counter(self, tracking: Tracking) -> None:
-        """As the library asks."""
+        """Increment the counter of created events, as the library's cases require."""
         self._add("created", tracking)
 
     def incr_subsequent_event_counter(self, tracking: Tracking) -> None:
-        """As the library asks."""
+        """Increment the counter of later events, as the library's cases require."""
         self._add("subsequent", tracking)
 
     @property
@@ -137,30 +137,30 @@ class CountersView(EpochalTrackingRecorder, projection.EventCountersView):
 
 
 class EventCountersViewCase(projection.EventCountersViewTestCase):
-    """Of views that record positions."""
+    """The library's cases for views that record positions."""
 
     def construct_event_counters_view(self) -> CountersView:
-        """A new one."""
+        """Return a new view."""
         return factory().tracking_recorder(CountersView)  # type: ignore[return-value]  # the class that was handed in
 
 
 class AggregateEventCountersCase(projection.AggregateEventCountersProjectionTestCase):
-    """Of projections into such a view."""
+    """The library's cases for projections into such a view."""
 
     view_class = CountersView
 
 
 class EventSourcedProjectionCase(projection.EventSourcedProjectionTestCase):
-    """Of projections that are applications themselves."""
+    """The library's cases for projections that are applications themselves."""
 
 
 class TaggedRecorderCase(DCBRecorderTestCase):
-    """Of recorders of events with tags."""
+    """The library's cases for recorders of events with tags."""
 
     near = NEAR
 
     def create_recorder(self) -> EpochalDCBRecorder:
-        """A new one."""
+        """Return a new recorder."""
         made = factory()
         return EpochalDCBRecorder(made.streams, made.category, near=self.near)
 
@@ -174,59 +174,59 @@ class TaggedRecorderCase(DCBRecorderTestCase):
 
 
 class TaggedRecorderByTagsCase(TaggedRecorderCase):
-    """Of those that read by tags wherever there are some."""
+    """The library's cases for recorders that read by tags if a query has any."""
 
     near = 0
 
 
 class TaggedDecisionCountersCase(projection.TaggedDecisionCountersProjectionTestCase):
-    """Of projections of such events."""
+    """The library's cases for projections of events with tags."""
 
     view_class = CountersView
     env: ClassVar[dict[str, str]] = {"MAPPER_TOPIC": get_topic(MessagePackMapper)}
 
 
 class FactoryCase(persistence.InfrastructureFactoryTestCase[EpochalFactory]):
-    """Of the factory."""
+    """The library's cases for factories."""
 
     def setUp(self) -> None:
-        """With an environment of this case's own."""
+        """Create an environment for this case."""
         self.env = Environment("", dict(os.environ))
         super().setUp()
 
     def expected_factory_class(self) -> type[EpochalFactory]:
-        """As the library asks."""
+        """Return the class, as the library's cases require."""
         return EpochalFactory
 
     def expected_aggregate_recorder_class(self) -> type[EpochalAggregateRecorder]:
-        """As the library asks."""
+        """Return the class, as the library's cases require."""
         return EpochalAggregateRecorder
 
     def expected_application_recorder_class(self) -> type[EpochalApplicationRecorder]:
-        """As the library asks."""
+        """Return the class, as the library's cases require."""
         return EpochalApplicationRecorder
 
     def expected_tracking_recorder_class(self) -> type[EpochalTrackingRecorder]:
-        """As the library asks."""
+        """Return the class, as the library's cases require."""
         return EpochalTrackingRecorder
 
     def tracking_recorder_subclass(self) -> type[EpochalTrackingRecorder]:
-        """As the library asks."""
+        """Return the class, as the library's cases require."""
         return CountersView
 
     def expected_process_recorder_class(self) -> type[EpochalProcessRecorder]:
-        """As the library asks."""
+        """Return the class, as the library's cases require."""
         return EpochalProcessRecorder
 
 
 class ExampleApplicationCase(application.ExampleApplicationTestCase):
-    """Of the library's own example."""
+    """The library's cases for its own example."""
 
     expected_factory_topic = get_topic(EpochalFactory)
 
 
 class ApplicationCase(application.ApplicationTestCase):
-    """Of applications."""
+    """The library's cases for applications."""
 
     @pytest.mark.filterwarnings("default")  # it looks for a warning
     def test_application_log(self) -> None:
@@ -254,6 +254,6 @@ CASES = (
 
 
 def on_table(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    """Applications and factories are Epochal's, on this table."""
+    """Configure applications and factories to use Epochal with this table."""
     monkeypatch.setenv("PERSISTENCE_MODULE", "epochal.contrib.eventsourcing")
     monkeypatch.setenv("EPOCHAL_STREAMS_TABLE", table)

@@ -13,12 +13,12 @@ TEST: Final = 25
 
 
 def examples(number: int) -> settings:
-    """So many examples, a fifth of them in `make test`, and as few as there may be in `make check`."""
+    """Return settings for a number of examples: a fifth of them in `make test`, the minimum in `make check`."""
     few = {"check": CHECK, "test": max(CHECK, number // 5)}
     return settings(max_examples=few.get(settings.get_current_profile_name(), number))
 
 
 def seeds(number: int, few: int) -> pytest.MarkDecorator:
-    """A test for each of so many seeds; those from `few` on are left to `make proof`."""
+    """Parametrize a test with a number of seeds; those from `few` on only run in `make proof`."""
     every = [pytest.param(seed, marks=pytest.mark.proof if seed >= few else ()) for seed in range(number)]
     return pytest.mark.parametrize("seed", every)

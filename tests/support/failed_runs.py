@@ -11,7 +11,7 @@ DUE = "2200-07-01T12:00:45.0000000+00:00"
 
 
 def block(driver: Driver, table: str, stream: str, group: str = "board", partition: int = 0) -> None:
-    """Put on record that a stream blocks a partition of a group."""
+    """Record that a stream blocks a partition of a group."""
     state = driver.run(load(table, group_stream(partition, group))).state
     assert state is not None
     failed = FailedRun(

@@ -7,7 +7,7 @@ from epochal.testing.feeds import MemoryStore
 
 
 def fill(feed: MemoryStore, events: int) -> None:
-    """Append so many, nearly all to `Long-1`, and index them."""
+    """Append a number of events, nearly all to `Long-1`, and index them."""
     for number in range(events // 100):
         feed.streams.append("Long-1", [Event(type="Noted", data=b'{"number":%d}' % number)] * 95)
         feed.streams.append(f"Short-{number % 97}", [Event(type="Noted", data=b"{}")] * 4)

@@ -30,12 +30,12 @@ PURE: Final = tuple(
 
 
 def pytest_configure() -> None:
-    """As a plugin of its own."""
+    """Register the profiles if this module is used as a plugin."""
     register_profiles()
 
 
 def register_profiles() -> None:
-    """Say how many examples hypothesis tries."""
+    """Register how many examples hypothesis tries."""
     settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("check", settings.get_profile("proof"), max_examples=CHECK)
     settings.register_profile("test", settings.get_profile("proof"), max_examples=TEST)
@@ -44,14 +44,14 @@ def register_profiles() -> None:
 
 @pytest.fixture(autouse=True)
 def pure_tests_open_no_sockets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that needs a server is in another folder."""
+    """Prevent tests in the pure folders from opening sockets."""
     if any(map(request.path.is_relative_to, PURE)):
         no_sockets(monkeypatch)
 
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """What goes out side by side goes out one after the other: to start threads takes longer than tables in memory."""
+    """Run requests of a batch one after another, as starting threads takes longer than tables in memory."""
     pool = POOL.set(Inline)
     yield
     POOL.reset(pool)
@@ -59,7 +59,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def no_queue_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No queue of callers is left behind, and nobody in one is passed within a minute."""
+    """Fail if a queue of callers is left behind; nobody in a queue is passed by within a minute."""
     monkeypatch.setattr(queueing, "STUCK_SECONDS", 60.0)
     queues: dict[object, object] = {}
     monkeypatch.setattr(queueing, "_QUEUES", queues)  # those of other tests may be left for good

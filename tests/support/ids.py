@@ -16,7 +16,7 @@ DIFFERS: Final = re.compile(r" at 0x[0-9a-f]|frozenset\(|\{[^:{}]*,")
 
 
 def refuse_ids_that_differ(item: pytest.Item) -> None:
-    """Raises `pytest.UsageError` where the id of a test, or its place among the others, depends on the process."""
+    """Raise `pytest.UsageError` if a test's id or order depends on the process."""
     call = getattr(item, "callspec", None)
     if call is None:
         return

@@ -8,10 +8,10 @@ from typing import Any
 
 
 class Inline(Executor):
-    """Does what it is given at once, in the caller's thread."""
+    """An executor that runs each call immediately in the caller's thread."""
 
     def __init__(self, _threads: int = 1) -> None:
-        """As many threads as one likes: none is made."""
+        """Accept any number of threads, and create none."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()

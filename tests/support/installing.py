@@ -41,11 +41,11 @@ WITHOUT_EFFECT: Final = {
 
 
 class NotByUv(Exception):
-    """Why pip has to install."""
+    """The reason for which pip must install rather than uv."""
 
 
 def words_of(configuration: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of uv, from what `pip config list` says; raises `NotByUv` for an option that uv has no word for."""
+    """Convert the output of `pip config list` to uv's variables; raise `NotByUv` for an option that uv lacks."""
     options: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for line in configuration.splitlines():
         name, _, value = line.partition("=")
@@ -66,7 +66,7 @@ def words_of(configuration: str, environment: Mapping[str, str]) -> dict[str, st
 
 
 def by_uv(arguments: Sequence[str]) -> None:
-    """Raise `NotByUv` where uv cannot install them as pip would."""
+    """Raise `NotByUv` if uv cannot install these packages as pip would."""
     configuration = subprocess.run(
         [*PIP, "config", "list"], check=True, capture_output=True, text=True
     ).stdout
@@ -90,7 +90,7 @@ def by_uv(arguments: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Install, and answer what pip or uv ends with."""
+    """Install, and return the exit status of pip or uv."""
     try:
         by_uv(arguments)
     except NotByUv as why:

@@ -77,7 +77,7 @@ KINDS: Final = (
 
 @cache
 def kind_of(path: Path) -> Kind:
-    """The kind of a file or folder of tests; raises `LookupError` for a folder that has none.
+    """Return the kind of a file or folder of tests; raise `LookupError` for a folder without one.
 
     It is asked of thousands of tests, which are in a few hundred files.
     """
@@ -89,7 +89,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def mark_by_folder(item: pytest.Item) -> None:
-    """Mark a test with the kind of its folder; what the folder does not have, it may not ask for."""
+    """Mark a test with the kind of its folder, and refuse fixtures that the folder does not have."""
     kind = kind_of(item.path)
     asked = {mark.name for mark in item.iter_markers()} & {"ddbl", "embedded", "deploy", "postgres"}
     if not asked <= kind.marks:

@@ -16,12 +16,12 @@ Choice = Callable[[Sequence[MemoryTables]], MemoryTables]
 
 
 def oldest(states: Sequence[MemoryTables]) -> MemoryTables:
-    """As late as can be."""
+    """Return the oldest state that a read may show."""
     return states[0]
 
 
 class Lagging:
-    """An interpreter on tables that all writes must go through."""
+    """An executor on tables whose eventually consistent reads show earlier states; all writes must use it."""
 
     def __init__(self, tables: MemoryTables, choice: Choice = oldest) -> None:
         self._tables = tables
@@ -29,7 +29,7 @@ class Lagging:
         self._states = deque([tables.copy()], maxlen=LATEST)
 
     def execute(self, op: Op) -> Reply:
-        """Perform one operation; a read that need not be consistent on some state of late."""
+        """Perform a request; an eventually consistent read is performed on a recent state."""
         if isinstance(op, Get | BatchGet | Query | Scan) and not op.consistent:
             return self._choice(self._states).execute(op)
         reply = self._tables.execute(op)

@@ -68,7 +68,7 @@ class Writer:
 
 @dataclass
 class World:
-    """A deployment that has one layout."""
+    """A deployment with one layout."""
 
     writer: Writer
     seen: int = 0
@@ -106,13 +106,13 @@ class World:
         self.writer.append(self.driver(), stream, types)
 
     def images(self) -> tuple[Item, ...]:
-        """What the stream of the table of heads carries since it was last asked."""
+        """Images in the stream of the table of heads since the previous call."""
         changes = self.tables.changes(self.source.table)
         fresh, self.seen = changes[self.seen :], len(changes)
         return fresh
 
     def index(self, images: tuple[Item, ...] | None = None) -> Report:
-        """Index images, or those that are new, as a deployed function is given them."""
+        """Index these images, or the new ones, as a deployed function does."""
         images = self.images() if images is None else images
         met = [image for image in images if wakes(self.source, image)]
         return self.indexer.index(
@@ -121,7 +121,7 @@ class World:
         )
 
     def fed(self) -> dict[str, list[tuple[int, str]]]:
-        """The feed by stream: index and type."""
+        """The feed as index and type of events, by stream."""
         found: dict[str, list[tuple[int, str]]] = {}
         reader = reader_of(self.settings, self.driver(), BodyCodec())
         for page in reader.read(self.source.base):
@@ -130,13 +130,13 @@ class World:
         return found
 
     def parts(self, stream: str) -> list[int | Removal]:
-        """A stream's part of the feed: indices of events, and removals."""
+        """Return a stream's part of the feed: indices of events, and removals."""
         reader = reader_of(self.settings, self.driver(), BodyCodec())
         items = [item for page in reader.read(self.source.base, removals=True) for item in page.items]
         return [item.removal or item.index for item in items if item.stream == stream]
 
     def audit(self) -> Audit:
-        """Let the auditor look at everything."""
+        """Run the auditor on everything."""
         mender = Mender(driver=self.driver(), index_table=INDEX.kind)
         return Auditor(mender=mender, sources=(self.source,), settle=0).audit(inf)
 
@@ -146,7 +146,7 @@ class World:
             yield from (item.event for item in page.items if item.event is not None)
 
     def react(self) -> None:
-        """Let a reaction catch up."""
+        """Run a reaction to the end of the feed."""
 
         def handler(delivery: Delivery) -> None:
             self.delivered += [(event.stream, event.index) for event in delivery.events]
@@ -167,13 +167,13 @@ class World:
 
 
 def wakes(source: Source, image: Item) -> bool:
-    """Whether an image wakes the indexer."""
+    """Return whether an image wakes the indexer."""
     either = [each for each in (source.moved, source.pruned) if each is not None]
     return holds(source.where, image) and (not either or any(holds(each, image) for each in either))
 
 
 class LayoutContract:
-    """The suite. A subclass says what its writer is."""
+    """The tests that every layout must pass. A subclass provides the writer."""
 
     writer: Writer
 

@@ -9,7 +9,7 @@ from epochal.hosting.leases import Beat
 
 
 def once(renew: Callable[[], object]) -> Beat:
-    """A lease that is taken and never renewed: no time passes in such a test."""
+    """Return a lease that is never renewed, because no time passes in the test."""
     renew()
     return Beat(wait=lambda: None, stop=lambda: None)
 

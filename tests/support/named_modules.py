@@ -84,13 +84,13 @@ class NamedPlace:
 
 
 def module_name(file: Path, top: Path = LIBRARY) -> str:
-    """The module that a file below `top` is."""
+    """Return the name of the module in a file below `top`."""
     parts = file.relative_to(top).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def named_places(source: str, module: str, *, pairs: bool = True) -> Iterator[NamedPlace]:
-    """The strings of a module's source that name a place.
+    """Yield the strings of a module's source that name a module or a name of one.
 
     Args:
         module: what `__name__` is in the source.
@@ -117,7 +117,7 @@ def _is_pair(text: str) -> bool:
 
 
 def run_modules(text: str) -> set[str]:
-    """The modules that commands of a page, a makefile or a docstring run with `python -m`."""
+    """Return the modules that a page, a makefile or a docstring runs with `python -m`."""
     return set(_RUN.findall(text))
 
 
@@ -142,7 +142,7 @@ def _part(value: ast.expr, module: str) -> str:
 
 
 def resolves(text: str, module: str, *, lambdas: Path = LAMBDAS) -> bool:
-    """Whether there is what a string of `module` names."""
+    """Return whether the place that a string of `module` names exists."""
     if (opened := _OPEN.match(text)) is not None:
         return _is_module(opened[1].rpartition(".")[0])
     if ":" in text:
@@ -156,7 +156,7 @@ def resolves(text: str, module: str, *, lambdas: Path = LAMBDAS) -> bool:
 
 
 def _leads_somewhere(dotted: str) -> bool:
-    """Whether the name is a module, or a chain of attributes of one."""
+    """Return whether a name is a module, or a chain of attributes of one."""
     if _is_module(dotted):
         return True
     where, _, name = dotted.rpartition(".")
@@ -175,7 +175,7 @@ def _value(dotted: str) -> Any:
 
 
 def _has(module: Any, name: str) -> bool:
-    """Whether a module has a name. Some make it when it is asked for, and need the environment of a function then."""
+    """Return whether a module has a name; True if only the environment for computing it is missing."""
     try:
         getattr(module, name)
     except AttributeError:
@@ -203,7 +203,7 @@ def _is_handler(text: str, lambdas: Path) -> bool:
 
 
 def _defined(path: Path) -> set[str]:
-    """The names that a file assigns or defines at its top level."""
+    """Return the names that a file assigns or defines at its top level."""
     names = set[str]()
     for node in ast.parse(path.read_text()).body:
         match node:

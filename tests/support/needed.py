@@ -24,7 +24,7 @@ ALL = (NODE, NPM, JAVA)
 
 
 def main(names: Sequence[str]) -> int:
-    """Print what is missing of the programs named, or of all; the exit status says whether anything is."""
+    """Print which of the named programs, or of all, are missing; the exit status says whether there are any."""
     problems: list[ProgramMissing] = []
     for program in ALL:
         try:

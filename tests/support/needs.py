@@ -17,7 +17,7 @@ _OURS: Final = re.compile(r"(?:tests|examples|bench|stacks|lambdas)(?:\.\w+)+")
 
 
 def packages_needed(file: Path) -> set[str]:
-    """The optional packages that a file below `tests` needs, with those that its conftests and helpers need."""
+    """Return the optional packages that a file below `tests` needs, including its conftests and helpers."""
     waiting = [file, *_conftests(file)]
     read = set[Path]()
     needed = set[str]()
@@ -35,7 +35,7 @@ def packages_needed(file: Path) -> set[str]:
 
 
 def _conftests(file: Path) -> Iterator[Path]:
-    """The conftests of the folders of a file, without that of all tests."""
+    """Yield the conftests of a file's folders, without that of all tests."""
     folders = [TESTS / folder for folder in file.relative_to(TESTS).parents]
     return (
         folder / "conftest.py" for folder in folders if folder != TESTS and (folder / "conftest.py").exists()
@@ -44,7 +44,7 @@ def _conftests(file: Path) -> Iterator[Path]:
 
 @cache
 def _named(file: Path) -> frozenset[str]:
-    """The modules that a file imports, or names in a string, each with the names that are imported from it."""
+    """Return the modules that a file imports or names in a string, with the names imported from each."""
     names = set[str]()
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         match node:
@@ -60,7 +60,7 @@ def _named(file: Path) -> frozenset[str]:
 
 
 def _file_of(name: str) -> Path | None:
-    """The file of a module of tests, examples, benchmarks or stacks; None for anything else."""
+    """Return the file of a module of tests, examples, benchmarks or stacks; None for other modules."""
     if _OURS.fullmatch(name) is None:
         return None
     place = ROOT.joinpath(*name.split("."))

@@ -123,7 +123,7 @@ class Newcomer:
         raise AssertionError(Path(log.name).read_text("utf-8"))
 
     def leave(self) -> None:
-        """Stop what was started."""
+        """Stop the programs that were started."""
         for server in self.servers:
             server.terminate()
             server.wait(SECONDS)
@@ -134,13 +134,13 @@ class Newcomer:
         return code
 
     def _compare(self, code: str) -> None:
-        """Run commands after `$ `, and compare what they print."""
+        """Run the commands after `$ `, and compare their output with the page."""
         for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             assert self.run(command).strip() == output.strip()
 
     def _check(self, sentence: str) -> None:
-        """Check what a sentence says of the tests."""
+        """Check what a sentence says about the tests."""
         if found := re.match(r"(\w+) tests pass\.", sentence):
             assert f"{NUMBERS[found[1].lower()]} passed" in self.run("pytest")
         elif sentence.startswith(("The test fails.", "It fails.")):

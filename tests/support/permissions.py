@@ -15,7 +15,7 @@ def on(resource: str, *actions: str, service: str = "dynamodb") -> Allowed:
 
 
 def actions(op: ops.Op) -> Allowed:
-    """What AWS asks for an operation, and on what."""
+    """Return the actions and resources that AWS requires for an operation."""
     match op:
         case ops.Transact(writes=writes):
             return {pair for each in writes for pair in actions(each)}
@@ -32,7 +32,7 @@ def actions(op: ops.Op) -> Allowed:
 
 
 def allowed(port: Port, function: str) -> Allowed:
-    """What the layout says that the function does, on tables that are called by their kinds."""
+    """Return what the layout grants the function on tables that are named by their kinds."""
     found: Allowed = set()
     for each in port.access(Settings()).get(function, ()):
         found |= on(f"{each.index} of {each.table.kind}" if each.index else each.table.kind, *each.actions)

