@@ -81,11 +81,11 @@ class Aggregates(Simulation):
             self.tables.gradually(random.Random(self.seed))
 
     def calm(self) -> None:
-        """Transactions are carried out."""
+        """Complete all transactions under way."""
         self.tables.settle()
 
     def check(self) -> None:
-        """The journal is whole, and every answer is the truth about it."""
+        """Check that the journal is complete, and that every answer is true."""
         places = self.places()
         images = [item for item in self.tables.changes(SITE.snapshot) if self._is_head(item)]
         versions = [int(item["version"]["N"]) for item in images]
@@ -102,7 +102,7 @@ class Aggregates(Simulation):
         self._check_copies()
 
     def _check_copies(self) -> None:
-        """The newest copies of snapshots are there, and for good."""
+        """Check that the newest copies of snapshots exist, and never expire."""
         images = [item for item in self.tables.changes(SITE.snapshot) if "seq_nr" in item]
         written = {int(item["seq_nr"]["N"]) for item in images if not is_head(item)}
         snapshots = [item for item in self.tables.items(SITE.snapshot) if "seq_nr" in item]
@@ -129,7 +129,7 @@ class Aggregates(Simulation):
                 pass
 
     def _judge_key(self, attempts: list[Attempt], places: dict[bytes, list[int]]) -> None:
-        """All calls under one key made one append, or none; each that was answered was told of this one."""
+        """Check that all calls with one key made one append or none, and that each answer describes it."""
         made = [each for each in attempts if each.identity in places]
         assert len(made) <= 1, f"one key, yet appended {len(made)} times"
         answers = [each.outcome for each in attempts if isinstance(each.outcome, AggregateAppended)]
@@ -141,7 +141,7 @@ class Aggregates(Simulation):
                 assert made[0].events != each.events, "refused, though the contents are the same"
 
     def places(self) -> dict[bytes, list[int]]:
-        """The numbers at which each append began; fails where the journal has a gap, or a number came twice."""
+        """Return the numbers at which each append began; fail if the journal has a gap or a number twice."""
         mine = (item for item in self.tables.items(SITE.journal) if item["aid"]["S"] == str(self.aggregate))
         written = [(int(item["seq_nr"]["N"]), read_event(item)) for item in mine]
         numbers = sorted(number for number, _ in written)
@@ -159,7 +159,7 @@ class Aggregates(Simulation):
         return found
 
     def execute(self, _luck: random.Random, _rate: float) -> Execute:
-        """The tables, whose indexes lag: they may answer as they did before."""
+        """Return an executor on the tables, whose indexes may lag."""
         late = random.Random(self.seed)
 
         def lagging(op: Op) -> Reply:
@@ -228,7 +228,7 @@ class Aggregates(Simulation):
                 raise
 
     def _persist_elsewhere(self) -> None:
-        """A write of another library, in a turn of its own: its head tells neither numbers nor ids."""
+        """Write as another library does, in one turn: its head contains neither numbers nor ids."""
         if any(self._is_head(item) for item in self.tables.items(SITE.snapshot)):
             self.tables.carry_out()
             persist_elsewhere(self.tables.execute, self.aggregate, "Elsewhere")
@@ -243,7 +243,7 @@ class Aggregates(Simulation):
 
 
 def meets(expected: ExpectedLock, version: int) -> bool:
-    """Whether a head of this version, 0 where there is none, is what a writer expects."""
+    """Return whether a head of this version, 0 if there is none, is what a writer expects."""
     match expected:
         case Expected.ANY:
             return True
@@ -256,5 +256,5 @@ def meets(expected: ExpectedLock, version: int) -> bool:
 
 
 def replay(seed: int) -> Aggregates:
-    """Play a seed and check what came of it; a failure names it."""
+    """Play a seed and check the result; a failure names the seed."""
     return played(Aggregates(seed))

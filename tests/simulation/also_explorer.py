@@ -53,7 +53,7 @@ class With(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiveBack(Prune):
-    """A seat is given back, by one who knows nothing of appends."""
+    """Gives a seat back, without an append."""
 
     stream: str = A
     before: int = 0
@@ -68,7 +68,7 @@ class Said(NamedTuple):
 
 
 def act(actor: Any, diary: Diary) -> Steps[None]:
-    """All that an actor does."""
+    """Perform all that an actor does."""
     tokens: dict[str, ExpectedVersion] = {}
     for doing in actor.does:
         if isinstance(doing, GiveBack):
@@ -106,7 +106,7 @@ class AlsoExplorer(Explorer):
         return f"{super(AlsoExplorer, self).content(table)} {own}"
 
     def checked(self, before: Table, tables: MemoryTables) -> Table:
-        """What went with the appends that were made is there, once, and nothing else."""
+        """Check that the `also` writes of the applied appends are stored exactly once, and nothing else is."""
         table = super(AlsoExplorer, self).checked(before, tables)
         made = {move.name: move for move in self._moves() if move.batch(A).rest in table.order}
         by_key = {move.key or move.name: move for move in made.values()}

@@ -55,12 +55,12 @@ class Table(Explored):
 
     @property
     def committed(self) -> list[str]:
-        """Events, in the order of committing."""
+        """Events in the order of committing."""
         return [event_id for ids in self.tables.committed for event_id in ids]
 
 
 def write(writer: Writer, type_heads: bool, diary: Diary) -> Steps[None]:
-    """A writer's steps."""
+    """Perform a writer's steps."""
     site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
     moment = Ticks(writer.clock)
     stamp = Stamp(make_place(moment, 0), format_ticks(moment))

@@ -54,7 +54,7 @@ class Attempt:
         return frozenset() if self.known is None else self.known.seen
 
     def learned(self) -> Known:
-        """The position that came back."""
+        """Return the position that came back."""
         assert self.outcome is not None
         assert self.query is not None
         new = {event.id for event in self.outcome.events}
@@ -81,7 +81,7 @@ class Read:
 
     @property
     def before(self) -> Ids:
-        """What had been seen when it began."""
+        """Events that had been seen when the read began."""
         return frozenset() if self.after is None else self.after.seen
 
     @property
@@ -93,7 +93,7 @@ class Read:
         return Known(query=self.query, position=self.position, seen=seen, broader=self.broader)
 
     def learned_of(self, place: int) -> Known:
-        """What the position of one of the events has seen, where they are read forward."""
+        """Return what the position of one of the events has seen, if they are read forward."""
         position = self.events[place].position
         assert position is not None, "an event that tells no position"
         seen = self.before | {event.id for event in self.events[: place + 1]}
@@ -109,22 +109,22 @@ class History:
     reads: list[Read] = field(default_factory=list)
 
     def acknowledged(self) -> Ids:
-        """Events whose appends have been answered."""
+        """Return the events whose appends have been answered."""
         written = (a for a in self.attempts if isinstance(a.outcome, Appended))
         return frozenset(event_id for attempt in written for event_id in attempt.ids)
 
     def check(self) -> None:
-        """Every promise, on what is stored and on what was answered."""
+        """Check every promise, on what is stored and on what was answered."""
         self.check_tables()
         self._check_atomicity()
         self.check_answers()
 
     def check_tables(self) -> None:
-        """What is stored, against what was committed."""
+        """Compare what is stored with what was committed."""
         check_tables(self.world)
 
     def check_answers(self) -> None:
-        """What was answered, against what is stored."""
+        """Compare what was answered with what is stored."""
         stored = {event.id: event for event in self.world.events()}
         for attempt in self.attempts:
             self._check_condition(attempt, stored)
@@ -165,7 +165,7 @@ class History:
                 pass
 
     def _check_read(self, read: Read, stored: Mapping[str, Recorded]) -> None:
-        """A read has all that its position says it has seen, of that no more, and all that was acknowledged."""
+        """Check that a read has exactly the events up to its position, and all that were acknowledged before."""
         matching = {each.id for each in stored.values() if read.query.matches(each.type, each.tags)}
         assert {event.id for event in read.events} <= matching, "read what does not match"
         known = read.learned().seen & matching
@@ -187,7 +187,7 @@ class History:
         assert below == known, "position and events differ"
 
     def below(self, query: Query, position: Position) -> Ids:
-        """The matching events that a position stands for."""
+        """Return the matching events that a position includes."""
         stored, places = self.decided()
         fenced = fence_after(query, position, type_heads=self.world.type_heads)
         found: set[str] = set()
@@ -198,7 +198,7 @@ class History:
         return frozenset(found)
 
     def decided(self) -> tuple[Mapping[str, Recorded], Mapping[str, Sequence[str]]]:
-        """Every event by its id, and the ids of each tag's by their index, whether they show yet or not."""
+        """Return every event by its id, and the ids of each tag's events by index, including hidden ones."""
         decided = self.world.tables.decided
         stored = {
             each["eventId"]["S"]: read_event(each)
@@ -213,7 +213,7 @@ class History:
 
 
 def check_tables(world: World) -> None:
-    """Entries, heads and the heads' change records all tell what was committed, in that order."""
+    """Check that entries, heads and change records all contain what was committed, in that order."""
     order = world.events()
     expected: dict[str, list[Recorded]] = {}
     for event in order:
@@ -231,7 +231,7 @@ def check_tables(world: World) -> None:
 
 
 def check_tag(world: World, tag: str, events: Iterable[Recorded]) -> None:
-    """Indices from 0 without a gap, ids that increase, and a head that stands at the end."""
+    """Check that indices have no gap, that ids increase, and that the head is at the end."""
     events = list(events)
     entries = [item for item in world.entries() if item["pk"]["S"] == f"TAG#{tag}"]
     assert [int(item["tagIndex"]["N"]) for item in entries] == list(range(len(events))), f"tag {tag}: a gap"

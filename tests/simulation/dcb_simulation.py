@@ -53,22 +53,22 @@ class Tagged(Simulation):
             self.world.tables.gradually(random.Random(self.seed))
 
     def prepare(self) -> None:
-        """What differs from seed to seed besides."""
+        """Choose what else differs from seed to seed."""
         self.world.type_heads = self.seed % 4 == 0
         self.world.ties = self.seed % 5 == 2
         self.history = History(self.world)
 
     def calm(self) -> None:
-        """Transactions are carried out."""
+        """Complete all transactions under way."""
         self.world.tables.settle()
 
     def check(self) -> None:
-        """Every promise, on what is stored and on what was answered."""
+        """Check every promise, on what is stored and on what was answered."""
         self.history.check()
         self.check_listing(random.Random(self.seed))
 
     def check_listing(self, luck: random.Random) -> None:
-        """Who lists all events, and goes on wherever a listing has stopped, has had all of them once."""
+        """Check that a reader who lists all events, and continues wherever a listing stopped, gets each once."""
         listings = self.world.store("lister").listings
         found, since = list[str](), None
         while part := list(listings.all_events(since=since, max_count=luck.randint(1, 3))):
@@ -77,7 +77,7 @@ class Tagged(Simulation):
         assert sorted(found) == sorted(event.id for event in self.world.events()), "lost by a listing"
 
     def execute(self, luck: random.Random, rate: float) -> Execute:
-        """Now and then ten minutes pass, or a refusal meets another transaction and tells only a part."""
+        """Return an executor that at times lets ten minutes pass, or shortens a refusal that meets a transaction."""
 
         luck = random.Random(luck.random())
 
@@ -120,7 +120,7 @@ class Tagged(Simulation):
                 self._read(luck, store, self._query(luck) if after is None else after.query, after)
 
     def _decide(self, luck: random.Random, store: TaggedStore, known: Known | None) -> None:
-        """Append on what is known, or anyone knows, or a read tells; once more on what that has taught."""
+        """Append on a known position or on one that is read, and once more on the answer."""
         if known is None and self.known and luck.random() < 0.5:
             known = luck.choice(self.known)
         known = known or self._read(luck, store, self._query(luck), None)
@@ -144,7 +144,7 @@ class Tagged(Simulation):
         return self._keep(attempt.learned())
 
     def _mistake(self, luck: random.Random, store: TaggedStore, known: Known) -> None:
-        """A position of a read that did not look at what the condition fences."""
+        """Append on a position of a read that did not include what the condition fences."""
         query = self._query(luck)
         if all(_is_covered(item, known.position) for item in query.items):
             return
@@ -190,7 +190,7 @@ class Tagged(Simulation):
         return self._keep(read.learned())
 
     def _narrowed(self, luck: random.Random, known: Known) -> Known:
-        """The same position under a narrower query: of some of its items, with further tags, or fewer types."""
+        """Return the same position with a narrower query: fewer items, further tags, or fewer types."""
         items = []
         for item in luck.sample(known.query.items, luck.randint(1, len(known.query.items))):
             tags = item.tags | frozenset(luck.sample(TAGS, luck.choice((0, 1, 1))))
@@ -224,13 +224,13 @@ class Tagged(Simulation):
 
 
 def at_most(wanted: int) -> Callable[[Recorded], bool]:
-    """Room for so many events."""
+    """Return a predicate that accepts the first `wanted` events."""
     places = iter(range(wanted))
     return lambda _: next(places, None) is not None
 
 
 def in_pages(store: TaggedStore, query: Query, after: Position | None, limit: int) -> Seen:
-    """A read, a page at a time."""
+    """Read a page at a time."""
     events: list[Recorded] = []
     rest: Rest | None = None
     while True:
@@ -242,7 +242,7 @@ def in_pages(store: TaggedStore, query: Query, after: Position | None, limit: in
 
 
 def in_pages_back(store: TaggedStore, query: Query, after: Position | None, limit: int) -> Seen:
-    """A read newest first, a page at a time."""
+    """Read newest first, a page at a time."""
     events: list[Recorded] = []
     rest: Down | None = None
     while True:
@@ -254,7 +254,7 @@ def in_pages_back(store: TaggedStore, query: Query, after: Position | None, limi
 
 
 def _is_covered(item: QueryItem, position: Position) -> bool:
-    """Whether a position has seen a head that every event of an item moves."""
+    """Return whether a position has seen a head that every event of an item moves."""
     types = {type_tag(kind) for kind in item.types}
     return bool(
         item.tags & position.seen.keys()
@@ -264,7 +264,7 @@ def _is_covered(item: QueryItem, position: Position) -> bool:
 
 
 def _partly(reply: Refusal, luck: random.Random) -> Refusal:
-    """A refusal with some of its reasons missing, but not all."""
+    """Return a refusal without some of its reasons, but with at least one."""
     certain = luck.choice([number for number, failed in enumerate(reply.failed) if failed])
     told = [number == certain or (bad and luck.random() < 0.5) for number, bad in enumerate(reply.failed)]
     items = tuple(item if keep else None for item, keep in zip(reply.items, told, strict=True))
@@ -272,5 +272,5 @@ def _partly(reply: Refusal, luck: random.Random) -> Refusal:
 
 
 def replay(seed: int) -> Tagged:
-    """Play a seed and check what came of it; a failure names it."""
+    """Play a seed and check the result; a failure names the seed."""
     return played(Tagged(seed))

@@ -47,7 +47,7 @@ class Tables(Gradual):
             return reply
 
     def forget_tokens(self) -> None:
-        """Ten minutes pass."""
+        """Let ten minutes pass, after which tokens of transactions are forgotten."""
         self._tokens.clear()
 
 
@@ -64,7 +64,7 @@ class World:
     tables: Tables = field(default_factory=Tables)
 
     def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> DcbEvents:
-        """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
+        """Return a store with its own seeded random bytes; `skew` is that of its clock, in nanoseconds."""
         site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=self.type_heads)
         driver = driver_on(execute or self.tables.execute)
         fresh = bytes_of(writer)
@@ -76,7 +76,7 @@ class World:
         )
 
     def events(self) -> list[Recorded]:
-        """Every event, in the order of committing."""
+        """Return every event, in the order of committing."""
         stored = {event.id: event for event in map(read_event, self.tables.items("events"))}
         return [stored[event_id] for ids in self.tables.committed for event_id in ids]
 
@@ -87,14 +87,14 @@ class World:
         return [item for item in self.tables.items("tags") if not is_head(item)]
 
     def places(self) -> dict[str, list[str]]:
-        """The ids of each tag's events, by their index."""
+        """Return the ids of each tag's events, by index."""
         found: dict[str, list[str]] = {}
         for item in self.entries():
             found.setdefault(item["pk"]["S"].removeprefix("TAG#"), []).append(item["eventId"]["S"])
         return found
 
     def spans(self) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
-        """What each image of a head tells the feed: how many events it adds, and which."""
+        """Return for each tag what the images of its head add to the feed: how many events, and their ids."""
         found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
         for item in filter(is_head, self.tables.changes("tags")):
             head = read_head(item)
@@ -110,7 +110,7 @@ def tag_of(item: Item) -> str:
 
 
 def piecemeal(execute: Execute) -> Execute:
-    """An interpreter whose reads are no snapshot: every item is read at a moment of its own."""
+    """Return an executor whose reads are no snapshots: every item is read at another moment."""
 
     def perform(op: Op) -> Reply:
         if isinstance(op, BatchGet):

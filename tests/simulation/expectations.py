@@ -15,13 +15,13 @@ AsGood = Callable[[Token, Token], bool]
 def check_appended(
     expected: ExpectedVersion, outcome: Appended, heads: Sequence[HeadSeen], as_good: AsGood
 ) -> None:
-    """The head that the append followed upon was the one expected."""
+    """Check that an append followed the head that was expected."""
     (place,) = [at for at, head in enumerate(heads) if head.etag == outcome.token.etag]
     check_followed([expected], heads[place - 1] if place else None, as_good)
 
 
 def check_followed(expected: Sequence[ExpectedVersion], before: HeadSeen | None, as_good: AsGood) -> None:
-    """A head that was appended on was what one of the callers expected."""
+    """Check that an append's previous head was expected by one of the callers."""
     assert before is None or not before.deleted, "appended to a deleted stream"
     seen = None if before is None else before.token
     met = any(meets(each, seen, as_good) for each in expected)
@@ -29,13 +29,13 @@ def check_followed(expected: Sequence[ExpectedVersion], before: HeadSeen | None,
 
 
 def check_conflict(expected: ExpectedVersion, conflict: Conflict) -> None:
-    """What stood in the way was not what was expected."""
+    """Check that a conflict's head was not the expected one."""
     if not conflict.deleted:
         assert not meets(expected, conflict.token), f"a false conflict: {expected}, and it was so"
 
 
 def meets(expected: ExpectedVersion, found: Token | None, as_good: AsGood = same) -> bool:
-    """Whether a head is what a writer expects; None where there is no stream."""
+    """Return whether a head is what a writer expects; None is no stream."""
     match expected:
         case Token():
             return found is not None and as_good(expected, found)

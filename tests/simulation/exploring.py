@@ -62,7 +62,7 @@ Following = Callable[[S], Iterator[tuple[str, S]]]
 
 
 def each_of(worlds: Collection[Any], *, dear: Collection[Any]) -> pytest.MarkDecorator:
-    """Parametrises a test by `world`; the dear ones, of many thousand states, are of `make proof` alone."""
+    """Parametrize a test by `world`; worlds of many thousand states only run in `make proof`."""
     assert set(dear) < set(worlds)
     return pytest.mark.parametrize(
         "world",
@@ -72,7 +72,7 @@ def each_of(worlds: Collection[Any], *, dear: Collection[Any]) -> pytest.MarkDec
 
 
 def left_out(*cases: Any) -> pytest.MarkDecorator:
-    """Parametrises a test by rules that are left out: each with a world, and the words of what is then found there."""
+    """Parametrize a test by mutants: each with a world, and the message of the failure."""
     return pytest.mark.parametrize(
         ("mutant", "world", "found"), cases, ids=lambda value: getattr(value, "__name__", None)
     )
@@ -84,14 +84,14 @@ def is_found_out(
     found: str | None,
     patch: pytest.MonkeyPatch,
 ) -> None:
-    """Without its rule, the world comes to what must not be."""
+    """Check that exploring a world fails without the rule."""
     mutant(patch)
     with pytest.raises((AssertionError, CorruptData), match=found):
         world().explore()
 
 
 def explore(first: S, steps: Following[S], check: Callable[[S], None] = lambda _: None) -> int:
-    """Visit every state; how many there are. A failed assertion is told with the way that led to it."""
+    """Visit every state and return their number; a failure shows the steps that led to it."""
     came_from: dict[S, tuple[S, str] | None] = {first: None}
     queue = [first]
     while queue:
@@ -114,7 +114,7 @@ def explore(first: S, steps: Following[S], check: Callable[[S], None] = lambda _
 
 
 def put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    """With another value in one place."""
+    """Return a tuple with another value at one position."""
     return (*values[:place], value, *values[place + 1 :])
 
 
@@ -146,7 +146,7 @@ class Budget(NamedTuple):
     torn: int = 0
 
     def less(self, what: str) -> Budget:
-        """After one more."""
+        """Return the budget after one more fault."""
         return self._replace(**{what: getattr(self, what) - 1})
 
 
@@ -235,48 +235,48 @@ class Explorer(ABC, Generic[A, W]):
 
     @abstractmethod
     def first(self) -> W:
-        """The table before anything happens."""
+        """Return the table before anything happens."""
 
     @abstractmethod
     def process(self, actor: A, diary: Diary) -> Steps[Any]:
-        """All that an actor does, with its requests taken apart."""
+        """Return all steps of an actor, with its requests taken apart."""
 
     @abstractmethod
     def checked(self, before: W, tables: Any) -> W:
-        """The table after a write, if all of it is true."""
+        """Return the table after a write, after checking what must be true of it."""
 
     @abstractmethod
     def content(self, table: W) -> str:
-        """All that tells a state of the table from others."""
+        """Return text that distinguishes a state of the table from all others."""
 
     def ruled(self, actor: A) -> AbstractContextManager[None]:  # noqa: ARG002  most have no rules
-        """How the library behaves while an actor acts."""
+        """Return a context in which the library behaves as it does while an actor acts."""
         return nullcontext()
 
     def check_write(self, state: State, after: W, knows: Any) -> None:
-        """Fails unless a write by one who knew this may follow in a state."""
+        """Fail unless a write by a process with this knowledge may follow in a state."""
 
     def told(self, state: State, answers: tuple[Any, ...]) -> State:  # noqa: ARG002
-        """The state after a process has ended, if what it was told is true."""
+        """Return the state after a process has ended; subclasses check its answers here."""
         return state
 
     def copied(self, table: W) -> Any:
-        """What is stored, to be changed."""
+        """Return a copy of what is stored, to be changed."""
         return table.tables.copy()
 
     def later(self, table: W) -> W:
-        """The table once it has forgotten the tokens of transactions."""
+        """Return the table after it has forgotten the tokens of transactions."""
         return table
 
     # ------------------------------------------------------------------------------------------------------- the steps
 
     @property
     def everyone(self) -> tuple[A, ...]:
-        """Those who come first, then the others: who is who."""
+        """The actors who act first, then the others."""
         return (*self.before, *self.actors)
 
     def explore(self) -> int:
-        """Visit every state; how many there are. Fails with the way that led to one that must not be."""
+        """Visit every state and return their number; a failure shows the steps that led to it."""
         state = State(self._table_number(self.first()), (), NOTHING)
         for who in range(len(self.before)):
             past = self._same(Past(who))
@@ -390,7 +390,7 @@ class Explorer(ABC, Generic[A, W]):
     # ---------------------------------------------------------------------------------------- the generators, the table
 
     def _sent(self, state: State, number: int, knows: Any) -> tuple[int, int]:
-        """What a request makes of the table, and the reply to it."""
+        """Return the table after a request, and the reply."""
         table, reply = self._perform(state.table, number)
         if table != state.table:
             self.check_write(state, self.tables[table], knows)
@@ -410,7 +410,7 @@ class Explorer(ABC, Generic[A, W]):
         return self._number(self.content(table), self.tables, table)
 
     def _torn(self, before: int, op: Op, after: int, reply: int) -> Iterator[int]:
-        """The table after a transaction, without each of its writes in turn."""
+        """Yield the table after a transaction, without each of its writes in turn."""
         if not isinstance(op, Transact) or not isinstance(self.replies[reply], Done):
             return
         for write in op.writes:
@@ -429,7 +429,7 @@ class Explorer(ABC, Generic[A, W]):
             yield self._number(f"shown: {self.content(hidden)}", self.tables, hidden)
 
     def _parts(self, number: int) -> Iterator[int]:
-        """What may be left of a refusal with several reasons: any one of them alone."""
+        """Yield the possible parts of a refusal with several reasons: each reason alone."""
         reply = self.replies[number]
         if not isinstance(reply, Refusal) or sum(reply.failed) < 2:
             return
@@ -440,7 +440,7 @@ class Explorer(ABC, Generic[A, W]):
             yield self._number(repr(part), self.replies, part)
 
     def _told(self, past: Past, number: int) -> Past:
-        """A process that has been sent one more reply."""
+        """Return a process that has received one more reply."""
         reply = self.replies[number]
         if past.lost and isinstance(reply, Refusal):
             marked = replace(reply, ambiguous=True)
@@ -456,7 +456,7 @@ class Explorer(ABC, Generic[A, W]):
         return self.words[number]
 
     def _same(self, past: Past) -> Past:
-        """The first past found that led to the same state of the generator, whatever it was told before."""
+        """Return the first past that led to the same state of the generator, whatever replies it received."""
         if past not in self.same:
             actor, diary = self.everyone[past.who], Diary()
             steps = self.process(actor, diary)
@@ -501,14 +501,14 @@ def frames(steps: Any) -> Iterator[str]:
 
 
 def _left(iterator: Any) -> list[Any]:
-    """What an iterator has still to give, without taking it; of one over others, theirs."""
+    """Return the remaining values of an iterator without consuming them, or those of the iterators that it is over."""
     kind, *about = iterator.__reduce__()
     parts = [each for part in about for each in (part if isinstance(part, tuple) else (part,))]
     return [kind.__name__, *(_left(each) if isinstance(each, _LOOPED) else each for each in parts)]
 
 
 def replay(steps: Steps[Any], replies: Sequence[Reply]) -> Op | None:
-    """The request that steps come to after some replies; None at their end."""
+    """Return the request that steps reach after some replies; None at their end."""
     try:
         op = next(steps)
         for reply in replies:
@@ -519,12 +519,12 @@ def replay(steps: Steps[Any], replies: Sequence[Reply]) -> Op | None:
 
 
 def one_by_one(steps: Steps[T]) -> Steps[T]:
-    """The same steps; what they ask for together is asked for one after the other."""
+    """Perform the same steps, with requests of a batch sent one after another."""
     return driven(steps, lambda op: _each_alone(op) if isinstance(op, Several) else None)
 
 
 def apart(steps: Steps[T]) -> Steps[T]:
-    """The same steps, with their queries taken apart, page by page."""
+    """Perform the same steps, with queries split into pages."""
     return driven(steps, lambda op: _by_pages(op) if isinstance(op, Query) else None)
 
 
@@ -569,7 +569,7 @@ def _by_pages(query: Query) -> Steps[Items]:
 
 
 def shown(op: Op) -> str:
-    """A request in a word or two."""
+    """Return a request in a word or two."""
     if isinstance(op, Transact):
         return " and ".join(shown(write) for write in op.writes)
     if isinstance(op, Update):

@@ -38,13 +38,13 @@ Function = Callable[[Answer], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A function's time: so much of it remains whenever one asks, by the simulated clock."""
+    """A function's context, whose remaining time is that of the simulated clock."""
 
     clock: Calm
     ends: float
 
     def get_remaining_time_in_millis(self) -> int:
-        """What Lambda tells a function."""
+        """Return the remaining time, as Lambda does."""
         return max(0, int((self.ends - self.clock()) * 1000))
 
 
@@ -61,19 +61,19 @@ class Message:
 
     @property
     def receipt(self) -> str:
-        """Of the last time that it was received."""
+        """Receipt handle of the latest delivery."""
         return f"{self.id} {self.receives}"
 
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """Deduplication ids, and when each was taken."""
+    """Deduplication ids with the times at which they were accepted."""
 
     clock: Calm
     taken: dict[str, float] = field(default_factory=dict)
 
     def again(self, id_: str) -> bool:
-        """Whether an id was taken within five minutes; it is now."""
+        """Return whether an id was accepted within the last five minutes, and record it."""
         now = self.clock()
         fresh = now - self.taken.get(id_, -inf) >= DEDUPLICATION_SECONDS
         if fresh:
@@ -112,7 +112,7 @@ class FifoQueue:
         self._numbers = count()
 
     def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> Answer:  # noqa: N803  # boto3's
-        """What a client sends."""
+        """Accept messages from a client."""
         assert QueueUrl
         _sound(Entries)
         for entry in Entries:
@@ -125,7 +125,7 @@ class FifoQueue:
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
     def change_message_visibility_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> Answer:  # noqa: N803  # boto3's
-        """Show messages so many seconds from now."""
+        """Show messages in a number of seconds from now."""
         assert QueueUrl
         _sound(Entries)
         answer: Answer = {"Successful": [], "Failed": []}
@@ -143,7 +143,7 @@ class FifoQueue:
         return answer
 
     def take(self, group: str, deduplication_id: str, body: str, attributes: Answer) -> None:
-        """Take a message in, unless it was before."""
+        """Accept a message, unless it is a duplicate."""
         with self._lock:
             if not self._seen.again(deduplication_id):
                 self.sent += 1
@@ -151,7 +151,7 @@ class FifoQueue:
                 self.messages.append(Message(id=id_, group=group, body=body, attributes=attributes))
 
     def run(self, function: Function, *, pollers: int = 2, rounds: int = 200) -> None:
-        """Deliver to a function until the queue is empty, letting time pass where all that is left is invisible."""
+        """Deliver to a function until the queue is empty; time passes while all that is left is invisible."""
         for _ in range(rounds):
             batches = [batch for batch in (self.receive() for _ in range(pollers)) if batch]
             if batches:
@@ -165,7 +165,7 @@ class FifoQueue:
         raise AssertionError(f"the queue does not get empty: {self.messages}")
 
     def receive(self) -> list[Message]:
-        """Some of the oldest messages of groups of which nothing is in flight."""
+        """Return some of the oldest messages of groups without messages in flight."""
         with self._lock:
             now = self.clock()
             barred = {each.group for each in self.messages if each.visible > now}
@@ -186,7 +186,7 @@ class FifoQueue:
             return found
 
     def deliver(self, function: Function, batch: list[Message]) -> None:
-        """Invoke a function with messages; those that it does not name as failed are gone."""
+        """Invoke a function with messages, and delete those that it does not report as failed."""
         event = {"Records": [_record(each) for each in batch]}
         receipts = {each.id: each.receives for each in batch}
         try:
@@ -226,7 +226,7 @@ class FifoTopic:
         self._luck = random.Random(self.seed)
 
     def publish_batch(self, *, TopicArn: str, PublishBatchRequestEntries: list[dict[str, Any]]) -> Answer:  # noqa: N803  # boto3's
-        """What a client publishes."""
+        """Accept notices from a client."""
         assert TopicArn
         _sound(PublishBatchRequestEntries)
         failed = []

@@ -53,7 +53,7 @@ class Gradual(MemoryTables):
         self._under_way: list[_UnderWay] = []
 
     def execute(self, op: Op) -> Reply:
-        """Perform one operation, unless it meets a transaction."""
+        """Perform a request, unless it meets a transaction."""
         with self._lock:
             if not self._under_way:
                 return super().execute(op)
@@ -61,16 +61,16 @@ class Gradual(MemoryTables):
             return self._in_conflict(op) or super().execute(op)
 
     def gradually(self, luck: random.Random) -> None:
-        """From now on luck decides."""
+        """Complete transactions at random times from now on."""
         self.luck, self.late = luck, lambda _: luck.random() < 0.5
 
     @property
     def busy(self) -> bool:
-        """Whether any transaction is still being carried out."""
+        """Whether any transaction is still being completed."""
         return bool(self._under_way)
 
     def under_way(self, op: Transact) -> bool:
-        """Whether a transaction is still being carried out."""
+        """Return whether a transaction is still being completed."""
         return any(each.writes is op.writes for each in self._under_way)
 
     def changes(self, table: str) -> tuple[Item, ...]:
@@ -82,19 +82,19 @@ class Gradual(MemoryTables):
             return super().changes(table)[:carried]
 
     def tick(self) -> None:
-        """Time for a request passes."""
+        """Let the time of a request pass."""
         with self._lock:
             for each in self._under_way:
                 each.left -= 1
             self._finish([each for each in self._under_way if each.left <= 0])
 
     def carry_out(self) -> None:
-        """Everything that is under way is over."""
+        """Complete all transactions under way."""
         with self._lock:
             self._finish(list(self._under_way))
 
     def settle(self) -> None:
-        """Everything is over, and from now on at once."""
+        """Complete all transactions, those of the future at once."""
         self.luck = self.late = None
         self.carry_out()
 

@@ -31,7 +31,7 @@ EARLY = (0, 0, 1, 2, 3)
 
 
 class Violation(AssertionError):
-    """What must never happen has."""
+    """A promise was broken."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Group:
 
     @classmethod
     def drawn(cls, name: str, tables: MemoryTables, luck: random.Random, streams: Sequence[str]) -> Group:
-        """A group that trouble awaits in some of these streams."""
+        """Return a group whose handler will fail at random events of these streams."""
         poison = {
             (luck.choice(streams), luck.choice(EARLY)): luck.choice([1, 2, 3, 4, 8])
             for _ in range(luck.randrange(4))
@@ -74,12 +74,12 @@ class Group:
         return cls(name=name, tables=tables, luck=luck, poison=poison, deadly=deadly)
 
     def recover(self) -> None:
-        """Nothing fails any more."""
+        """Let the handler succeed from now on."""
         self.poison.clear()
         self.deadly = None
 
     def handler(self, sleep: Callable[[float], object]) -> Callable[[Delivery], None]:
-        """What a process of the group calls; it takes long at times."""
+        """Return the group's handler, which is slow at times."""
 
         def handle(delivery: Delivery) -> None:
             sleep(self.luck.choice([0.0, 0.0, 0.0, 4.0]))
@@ -114,18 +114,18 @@ class Group:
             raise ValueError("poison")
 
     def feed(self, partition: int) -> Reading:
-        """All of a partition of the feed, by now."""
+        """Return a reader that has read a partition of the feed so far."""
         reading = self._feeds.setdefault(partition, Reading(partition=partition))
         reading.to_the_tail(self.tables)
         return reading
 
     def state(self, partition: int) -> GroupState:
-        """What the group has on record."""
+        """Return the stored state of the group."""
         held = perform(self.tables, load("index", group_stream(partition, self.name)))
         return held.state or GroupState()
 
     def watch(self, partition: int, execute: Execute, op: Op) -> Reply:
-        """Perform a request, and judge it if it changes the group's state in a partition."""
+        """Perform a request, and check it if it changes the group's state in a partition."""
         reply = execute(op)
         key = op.item if isinstance(op, Put) else op.key if isinstance(op, Update) else {}
         if key.get("p", {}).get("S") == group_stream(partition, self.name):
@@ -134,7 +134,7 @@ class Group:
         return reply
 
     def judge(self, partition: int) -> None:
-        """Nothing before the checkpoint is neither handled nor parked, and it never goes back."""
+        """Check that everything before the checkpoint is handled or parked, and that it never moves back."""
         state, reached = self.state(partition), self.reached.get(partition, BEGINNING)
         if state.checkpoint < reached:
             raise Violation(f"{self.name}: the checkpoint went back from {reached!r} to {state.checkpoint!r}")
@@ -145,7 +145,7 @@ class Group:
                 raise Violation(f"{self.name}: checkpoint {state.checkpoint!r} passed {stream}@{index}")
 
     def check_rest(self, partition: int) -> None:
-        """At rest, everything is handled."""
+        """Check that everything is handled once nothing happens any more."""
         if self.wrong:
             raise Violation(self.wrong[0])
         there = {(partition, stream, index) for stream, index, _ in places_of(self.feed(partition))}
@@ -154,7 +154,7 @@ class Group:
 
 
 def places_of(reading: Reading) -> Iterator[tuple[str, int, Checkpoint]]:
-    """Every event of the feed: stream, index, and the checkpoint after the entry it is in."""
+    """Yield every event of the feed: stream, index, and the checkpoint after its entry."""
     for entry, after in reading.seen:
         for span in entry.spans:
             for index in range(span.index, span.next):

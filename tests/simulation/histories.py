@@ -31,13 +31,13 @@ RATES = (0.0, 0.1, 0.3)
 
 
 def schedule(luck: random.Random, rate: float, requests: int) -> Schedule:
-    """Faults of so many requests."""
+    """Return random faults for a number of requests."""
     return {number: luck.choice(FAULTS) for number in range(requests) if luck.random() < rate}
 
 
 @dataclass(slots=True)
 class Simulation(ABC):
-    """What one seed makes happen, and what came of it."""
+    """The processes and faults that a seed chooses, and the results."""
 
     seed: int
 
@@ -59,23 +59,23 @@ class Simulation(ABC):
 
     @abstractmethod
     def calm(self) -> None:
-        """Nothing is under way any more in the tables; what is late lands afterwards."""
+        """Complete everything that is under way in the tables; delayed requests arrive afterwards."""
 
     @abstractmethod
     def execute(self, luck: random.Random, rate: float) -> Execute:
-        """The tables, as a process with so many faults is served by them."""
+        """Return an executor on the tables that injects a number of faults."""
 
     @abstractmethod
     def store(self, luck: random.Random, name: str, execute: Execute) -> Any:
-        """What a process acts on; the same bytes are fresh to it in every run."""
+        """Return the store of a process, with seeded random bytes."""
 
     @abstractmethod
     def act(self, luck: random.Random, store: Any) -> None:
-        """One call of a process."""
+        """Make one call of a process."""
 
     @abstractmethod
     def check(self) -> None:
-        """What must hold of what is stored and of what was answered."""
+        """Check what must be true of what is stored and of what was answered."""
 
     def _network(self, luck: random.Random) -> Faults:
         rate = luck.choice(RATES)
@@ -98,7 +98,7 @@ S = TypeVar("S", bound=Simulation)
 
 
 def played(simulation: S) -> S:
-    """Play a seed and check what came of it; a failure names it."""
+    """Play a seed and check the result; a failure names the seed."""
     try:
         simulation.play()
         simulation.check()

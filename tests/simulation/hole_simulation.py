@@ -67,12 +67,12 @@ class Holed(OneStream):
 
     @property
     def shared(self) -> bool:
-        """Equinox prunes the stream, too."""
+        """Whether Equinox prunes the stream, too."""
         return self.kind is TIP_ITEMS and self.seed % 2 == 0
 
     @property
     def careful(self) -> bool:
-        """Nothing is pruned that is not archived, and everyone reads with the archive."""
+        """Whether only archived events are pruned, and everyone reads with the archive."""
         return self.seed % 4 == 1
 
     def store(self, luck: random.Random, name: str, execute: Execute) -> Streams:
@@ -136,7 +136,7 @@ class Holed(OneStream):
         assert not indices or not lowest or read.archived is None, "the archive was not asked"
 
     def _check_damage(self) -> None:
-        """A calf that is lost above events that are there was never pruned."""
+        """Check that a missing calf above existing events was never pruned."""
         spans = sorted(
             (read_span(item) for item in self.world.items() if not is_tip(item)), key=lambda span: span.base
         )
@@ -192,7 +192,7 @@ class Holed(OneStream):
 
 
 def _paged(execute: Execute, items: int | None) -> Execute:
-    """An interpreter whose pages have few items, as those of large events have."""
+    """Return an executor whose pages have few items, as those of large events have."""
 
     def perform(op: Op) -> Reply:
         if isinstance(op, Query) and items is not None:
@@ -237,5 +237,5 @@ def _trim(store: Streams, stream: str, before: int, version: int) -> None:
 
 
 def replay(seed: int, kind: StreamItems = TIP_ITEMS) -> Holed:
-    """Play a seed and check what came of it; a failure names it."""
+    """Play a seed and check the result; a failure names the seed."""
     return played(Holed(seed, Gradual({kind.spec.kind: kind.spec, ARCHIVE: kind.spec}), kind=kind))

@@ -42,7 +42,7 @@ class Watch:
     closed: int = 0
 
     def execute(self, op: Op) -> Reply:
-        """Perform a request of an indexer, and check what it leaves behind."""
+        """Perform a request of an indexer, and check the index afterwards."""
         if isinstance(op, WRITES):
             assert {each.table for each in writes_of(op)} == {"index"}, (
                 "the indexer writes to its index alone"
@@ -52,7 +52,7 @@ class Watch:
         return self.tables.execute(op)
 
     def write(self, op: Put | Update | Transact) -> Reply:
-        """Perform a write to the index, and check what it leaves behind."""
+        """Perform a write to the index, and check the index afterwards."""
         keys = [key_of(each) for each in writes_of(op)]
         before = [item_of(self.tables, key) for key in keys]
         name = keys[0]["p"]["S"]
@@ -89,7 +89,7 @@ class Watch:
 
 
 def perform(tables: MemoryTables, steps: Steps[Any]) -> Any:
-    """Run steps at once and alone."""
+    """Run steps at once, without other processes."""
     reply = None
     while True:
         try:
@@ -99,14 +99,14 @@ def perform(tables: MemoryTables, steps: Steps[Any]) -> Any:
 
 
 def writes_of(op: Put | Update | Transact) -> list[Put | Update]:
-    """The writes of single items that a request is."""
+    """Return the writes of single items in a request."""
     if not isinstance(op, Transact):
         return [op]
     return [write for write in op.writes if isinstance(write, Put | Update)]
 
 
 def marks_of(tables: MemoryTables, name: str) -> dict[bytes, int]:
-    """The marks of a partition, by hash, each from the leaf that has its place."""
+    """Return the marks of a partition by hash, each from the leaf that covers it."""
     items = (
         [item for item in tables.items("index") if item["p"]["S"] == name] if name.startswith(MARKS) else []
     )
@@ -122,25 +122,25 @@ def marks_of(tables: MemoryTables, name: str) -> dict[bytes, int]:
 
 
 def key_of(op: Put | Update) -> Key:
-    """The item that a write is of."""
+    """Return the key of the item that a write changes."""
     return {name: op.item[name] for name in ("p", "i")} if isinstance(op, Put) else op.key
 
 
 def item_of(tables: MemoryTables, key: Key) -> Item | None:
-    """An item of the index."""
+    """Return an item of the index."""
     reply = tables.execute(Get(table="index", key=key))
     assert isinstance(reply, Found)
     return reply.item
 
 
 def closed(tip: Item | None) -> bool:
-    """Whether an epoch has ended."""
+    """Return whether an epoch is closed."""
     return tip is not None and "c" in tip and tip["c"]["L"][-1] == {"S": CLOSED}
 
 
 @dataclass(slots=True)
 class Reading:
-    """A reader of a partition of the feed: where it began, what it has seen, where it stands."""
+    """A reader of a partition of the feed: its start, the events that it has seen, and its checkpoint."""
 
     partition: int = 0
     start: Checkpoint = BEGINNING
@@ -152,18 +152,18 @@ class Reading:
 
     @classmethod
     def resumed(cls, other: Reading | None) -> Reading:
-        """A reader that begins where another one stands."""
+        """Return a reader that begins at the checkpoint of another."""
         return cls() if other is None else cls(partition=other.partition, start=other.walk.at)
 
     @classmethod
     def whole(cls, tables: MemoryTables, partition: int = 0) -> Reading:
-        """Everything that is there."""
+        """Return a reader that has read everything."""
         reading = cls(partition=partition)
         reading.to_the_tail(tables)
         return reading
 
     def read(self, tables: MemoryTables) -> None:
-        """Take the next page."""
+        """Read the next page."""
         stretch = perform(tables, step("index", self.walk))
         at = self.walk.at
         for _, after in stretch.entries:
@@ -174,7 +174,7 @@ class Reading:
         self.walk = stretch.walk
 
     def to_the_tail(self, tables: MemoryTables) -> None:
-        """Take pages until nothing more comes."""
+        """Read pages until nothing more comes."""
         at = None
         while at != self.walk.at:
             at = self.walk.at
@@ -182,7 +182,7 @@ class Reading:
 
 
 def named(stream: str, index: int) -> str:
-    """The type of an event, where streams and indices name their events."""
+    """Return the type of an event that tells its stream and index."""
     return f"{stream}:{index}"
 
 
@@ -191,7 +191,7 @@ def check_order(
     pruned: dict[str, int],
     type_of: Callable[[str, int], str] = named,
 ) -> dict[str, int]:
-    """No stream goes back, nor on over a gap that was not pruned; how far each has got."""
+    """Check that no stream goes back or skips events that were not pruned; return how far each one got."""
     reached: dict[str, int] = {}
     removed: dict[str, Removal] = {}
     for span in (part for entry, _ in seen for part in entry.parts):

@@ -106,7 +106,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """A seed that breaks a promise, and how it came to that."""
+    """A seed that breaks a promise, with the story of how."""
 
     seed: int
     why: str
@@ -115,7 +115,7 @@ class Violated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What came of one kind of world."""
+    """Results of one kind of world."""
 
     kind: Kind
     histories: int
@@ -132,7 +132,7 @@ HEADING = f"{'world':18}{'histories':>10}{'per minute':>12}   result"
 
 
 def tell(kind: Kind, seed: int) -> Violated | None:
-    """Play a seed with its story; None where every promise holds."""
+    """Play a seed and record its story; return None if every promise holds."""
     with telling() as story:
         try:
             kind.play(seed)
@@ -142,7 +142,7 @@ def tell(kind: Kind, seed: int) -> Violated | None:
 
 
 def play(kind: Kind, seeds: range, say: Callable[[str], None]) -> Tally:
-    """Play seeds until one fails; then a few more, for a short story."""
+    """Play seeds until one fails, then a few more to find a short story."""
     began, told = time.process_time(), time.monotonic()
     for count, seed in enumerate(seeds, start=1):
         try:
@@ -158,14 +158,14 @@ def play(kind: Kind, seeds: range, say: Callable[[str], None]) -> Tally:
 
 
 def shortest(kind: Kind, first: int) -> Violated | None:
-    """Of the seeds that fail from `first` on, the one with the shortest story."""
+    """Return the failing seed with the shortest story, from `first` on."""
     told = (tell(kind, seed) for seed in range(first, first + LOOK))
     found = [violated for violated in told if violated is not None]
     return min(found, key=lambda each: len(each.story) or len(each.why), default=None)
 
 
 def shown(kind: Kind, violated: Violated) -> Iterable[str]:
-    """How to see it again, what is wrong, and the end of the story."""
+    """Yield the command that repeats a failure, what is wrong, and the end of the story."""
     yield f"\n{kind.name}, seed {violated.seed}; to see it again: make simulate WORLD={kind.name} SEED={violated.seed}"
     left_out = len(violated.story) - STORY
     if left_out > 0:
@@ -175,7 +175,7 @@ def shown(kind: Kind, violated: Violated) -> Iterable[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; 1 where a promise was broken."""
+    """Run the command, and return 1 if a promise was broken."""
     asked = _parser().parse_args(arguments)
     kinds = [kind for kind in KINDS if asked.world in ("", kind.name)]
     if asked.seed is not None:

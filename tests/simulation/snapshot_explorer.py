@@ -45,7 +45,7 @@ NARROW: Model = (("x", "a"),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who appends one event: decided on a model, or, without one, in any case."""
+    """Appends one event, with a decision on a model or without one."""
 
     name: str
     tags: str
@@ -55,7 +55,7 @@ class Actor:
 
 
 class Asked(BaseException):
-    """A request that no reply is known to. Not an `Exception`, so that nothing handles it."""
+    """A request whose reply is not known. Not an `Exception`, so that nothing handles it."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -70,7 +70,7 @@ class State(NamedTuple):
 
 
 def listing(tags: str, version: str) -> Projection[list[str]]:
-    """The names of the events that have one of these tags, as this version writes them."""
+    """Return a projection of the names of the events that have one of these tags, as this version writes them."""
 
     def add(names: list[str], event: Recorded) -> list[str]:
         return [*names, event.json()["name"] + version]
@@ -84,7 +84,7 @@ def projections(model: Model, version: str) -> dict[str, Projection[list[str]]]:
 
 
 def decisions(execute: Execute, actor: Actor, place: int, *, kept: bool) -> Decisions:
-    """The decisions of an actor: its clock and its dice give the same whenever it is called again."""
+    """Return the decisions of an actor, whose clock and random numbers are the same in every call."""
     drawn = iter(range(10**6))
 
     def fresh(size: int) -> bytes:
@@ -108,7 +108,7 @@ def decisions(execute: Execute, actor: Actor, place: int, *, kept: bool) -> Deci
 
 
 def act(execute: Execute, actor: Actor, place: int) -> str:
-    """Perform what an actor does; the name of its event."""
+    """Perform what an actor does, and return the name of its event."""
     own = decisions(execute, actor, place, kept=True)
 
     def event(states: Mapping[str, Any]) -> list[Event]:
@@ -141,7 +141,7 @@ class Explorer:
     models: dict[str, set[str]] = field(default_factory=dict)
 
     def explore(self) -> int:
-        """Visit every state; how many there are. Fails with the way that led to one that must not be."""
+        """Visit every state and return their number; a failure shows the steps that led to it."""
         tables = MemoryTables({TABLE: STREAMS})
         for place, actor in enumerate(self.before, len(self.actors)):
             act(tables.execute, actor, place + 1)
@@ -171,7 +171,7 @@ class Explorer:
                 yield f"{what}, unheard", State(table=after, actors=lost, unheard=left)
 
     def _goes_on(self, who: int, past: tuple[int, ...]) -> Op | str:
-        """What an actor asks for after these replies, or what it has appended."""
+        """Return the next request of an actor after these replies, or the event that it has appended."""
         if (who, past) not in self.asked:
             replies = iter(past)
 

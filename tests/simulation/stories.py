@@ -27,7 +27,7 @@ def telling() -> Iterator[list[str]]:
 
 
 def told(name: str, execute: Execute) -> tuple[Execute, Callable[[str], None]]:
-    """The interpreter of the process `name`, which tells what it does, and a way to tell what else befalls it."""
+    """Wrap the executor of process `name` to record its requests; return also a function to record other incidents."""
     lines = _LINES.get()
     if lines is None:
         return execute, lambda _what: None
@@ -48,7 +48,7 @@ def told(name: str, execute: Execute) -> tuple[Execute, Callable[[str], None]]:
 
 
 def shown(op: Op) -> str:
-    """A request in a few words."""
+    """Return a request in a few words."""
     match op:
         case Transact(writes=writes):
             return f"Transact [{', '.join(map(shown, writes))}]"
@@ -67,6 +67,6 @@ def shown(op: Op) -> str:
 
 
 def _key(item: Mapping[str, Mapping[str, object]]) -> str:
-    """An item's key, whatever its table calls it; `Tip` for the index that stands for it."""
+    """Return the key of an item, whatever its table calls it; `Tip` is its reserved index."""
     values = [str(*item[name].values()) for name in ("p", "i", "pk", "sk", "pkey", "skey") if name in item]
     return "/".join(value.replace("2147483647", "Tip") for value in values)

@@ -56,7 +56,7 @@ class Sent:
 
 
 def same(one: Token, other: Token) -> bool:
-    """Whether two tokens are of the same state."""
+    """Return whether two tokens are of the same state."""
     return (one.version, one.etag) == (other.version, other.etag)
 
 
@@ -65,7 +65,7 @@ class StreamItems(Protocol):
 
     @property
     def spec(self) -> TableSpec:
-        """The table."""
+        """Specification of the table."""
 
     @property
     def layouts(self) -> Sequence[AnyStreamLayout]:

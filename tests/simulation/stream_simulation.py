@@ -79,7 +79,7 @@ class OneStream(Simulation):
             self.tables.gradually(random.Random(self.seed))
 
     def calm(self) -> None:
-        """Transactional calves are carried out."""
+        """Complete transactional calves."""
         self.tables.settle()
 
     def check(self) -> None:
@@ -150,7 +150,7 @@ class OneStream(Simulation):
         self._attempt(store, events, unfolds, expected, key)
 
     def _unfold(self, store: Streams, expected: ExpectedVersion, key: str) -> None:
-        """Unfolds alone; the key may be one that stands for events."""
+        """Write unfolds alone, with a key that may be one of an append of events."""
         self._attempt(store, (), (Unfold(type="State", data=key.encode()),), expected, key)
 
     def _attempt(
@@ -176,7 +176,7 @@ class OneStream(Simulation):
             attempt.outcome = refused
 
     def _is_made(self, key: str, events: tuple[Event, ...]) -> bool:
-        """Whether the append has been answered under the key."""
+        """Return whether the append has been answered under the key."""
         return any(
             isinstance(each.outcome, Appended) and (each.key, each.events) == (key, events)
             for each in self.attempts
@@ -228,10 +228,10 @@ class OneStream(Simulation):
 
 
 def tables_of(kind: StreamItems) -> Gradual:
-    """An empty table of a layout."""
+    """Return an empty table of a layout."""
     return Gradual({kind.spec.kind: kind.spec})
 
 
 def replay(seed: int, kind: StreamItems = TIP_ITEMS) -> OneStream:
-    """Play a seed and check what came of it; a failure names it."""
+    """Play a seed and check the result; a failure names the seed."""
     return played(OneStream(seed, tables_of(kind), kind=kind, neighbour=NEIGHBOUR))

@@ -20,7 +20,7 @@ from tests.simulation.world import driver_on
 
 
 def check(system: System) -> None:
-    """Everything."""
+    """Check everything."""
     for simulation in system.writers.simulations:
         simulation.check()
     written = system.writers.written()
@@ -40,7 +40,7 @@ def check(system: System) -> None:
 def check_partition(
     system: System, partition: int, written: dict[str, list[Written]], pruned: dict[str, int]
 ) -> dict[str, int]:
-    """A partition's chain and its events; how far each of its streams has got."""
+    """Check a partition's chain and events; return how far each of its streams has got."""
     entries = system.consumers[0].group.feed(partition).seen
     reached = check_order(entries, pruned, lambda stream, index: written[stream][index].type)
     (source,) = (each for each in system.sources if each.name == source_of(partition))
@@ -55,7 +55,7 @@ def check_partition(
 
 
 def check_item(item: FeedItem, written: Written, low_water: int) -> None:
-    """An item of the feed is what was written, or gone for good."""
+    """Check that an item of the feed is what was written, or deleted for good."""
     if item.gone is not None:
         assert item.gone == "pruned", f"{item} is gone"
         assert item.index < low_water, f"{item} is said to be pruned"
@@ -65,7 +65,7 @@ def check_item(item: FeedItem, written: Written, low_water: int) -> None:
 
 
 def check_index(system: System) -> None:
-    """Nothing was set aside, and nothing is wrong."""
+    """Check that nothing was quarantined, and that the index is sound."""
     names = {item["p"]["S"] for item in system.tables.items("index")}
     assert not [name for name in names if name.startswith("$Poison")], "a record was set aside"
     mender = system.mender("judge", system.tables.execute)
@@ -74,7 +74,7 @@ def check_index(system: System) -> None:
 
 
 def play(seed: int) -> System:
-    """Live one seed's history and judge it; a failure names it."""
+    """Play one seed and check the result; a failure names the seed."""
     system = System(seed)
     try:
         system.play()

@@ -60,13 +60,13 @@ class Consumer:
     now: Callable[[], int]
 
     def reactor(self, name: str, execute: Execute) -> Reactor:
-        """A process of the group."""
+        """Return a process of the group."""
         reader = self.reader(driver_on(execute, self.clock))
         member = Member(reaction=self.reaction, reader=reader, now=self.now, fresh=bytes_of(name))
         return Reactor(member=member, executor=Inline)
 
     def function(self, name: str, execute: Execute) -> Function:
-        """A process of the function."""
+        """Return a process of the function."""
         function = ReactionFunction(
             reactor=self.reactor(name, execute),
             queue=Queue(cast("Any", self.queue), "queue"),
@@ -80,7 +80,7 @@ class Consumer:
         )
 
     def replay(self, name: str, execute: Execute, seconds: float) -> None:
-        """What an operator does about whatever is parked."""
+        """Replay whatever is parked, as an operator does."""
         parking = Parking(reactor=self.reactor(name, execute))
         for partition in self.partitions:
             for parked in parking.streams(partition):
@@ -109,13 +109,13 @@ class Consumer:
         raise AssertionError(f"{self.reaction.name} does not come to rest")
 
     def _wake(self, function: Function) -> None:
-        """Deliver what the queue holds, waiting for what others had been at when they died."""
+        """Deliver what the queue holds, after the leases of dead processes have expired."""
         while self.queue.messages:
             self.queue.deliver(function, self.queue.receive())
             self.clock.sleep(400.0)
 
     def _behind(self) -> list[int]:
-        """Partitions of which not everything is handled or parked."""
+        """Return the partitions in which some event is neither handled nor parked."""
         return [
             partition
             for partition in self.partitions
@@ -126,7 +126,7 @@ class Consumer:
 def attending(
     consumers: list[Consumer], luck: random.Random, weather: Weather, over: Callable[[], bool], name: str
 ) -> Body:
-    """Lambda, which invokes functions with what their queues hold, each in a process that may die."""
+    """Simulate Lambda, which invokes functions with the messages of their queues, in processes that may die."""
 
     def body(execute: Execute) -> None:
         for life in count():
@@ -151,7 +151,7 @@ def attending(
 def operating(
     consumer: Consumer, luck: random.Random, weather: Weather, over: Callable[[], bool], name: str
 ) -> Body:
-    """An operator, who replays what is parked a few times."""
+    """Simulate an operator, who replays parked streams a few times."""
 
     def body(execute: Execute) -> None:
         for life in range(luck.randrange(4)):

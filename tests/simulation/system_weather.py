@@ -40,7 +40,7 @@ class Weather:
 
     @classmethod
     def draw(cls, luck: random.Random) -> Weather:
-        """A few of everything."""
+        """Return random chances of faults, and random limits."""
         return cls(
             limits=EpochLimits(entries=luck.choice((1, 2, 3, 100))),
             partitions={"tips": 2, "journal": 1, "dcb": luck.choice((1, 2))},
@@ -56,5 +56,5 @@ class Weather:
         )
 
     def lifetime(self, luck: random.Random) -> int | None:
-        """How many requests a process makes before it dies; None if it does not."""
+        """Return the number of requests after which a process dies; None if it does not."""
         return luck.randrange(25) if luck.random() < self.deaths else None

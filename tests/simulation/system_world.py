@@ -133,11 +133,11 @@ class System:
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """Of the feed, of all sources."""
+        """Partitions of the feed, of all sources."""
         return tuple(source.base + number for source in self.sources for number in range(source.partitions))
 
     def reader(self, driver: Driver) -> FeedReader:
-        """Of the feed, with its events."""
+        """Return a reader of the feed with its events."""
         site = tag_site(type_heads=self.writers.tagged.world.type_heads)
         return FeedReader(
             driver=driver,
@@ -161,7 +161,7 @@ class System:
         )
 
     def mender(self, name: str, execute: Execute) -> Mender:
-        """Of those who look after the index."""
+        """Return a mender of the index, as its caretakers use it."""
         return Mender(
             driver=driver_on(execute, self.clock),
             index_table="index",
@@ -172,7 +172,7 @@ class System:
         )
 
     def _now(self) -> Callable[[], int]:
-        """What a process takes for the time."""
+        """Return the clock of a process."""
         skew = self.luck.choice((0, SKEW, -SKEW))
         return lambda: NOON + skew
 
@@ -197,13 +197,13 @@ class System:
         return reply
 
     def group(self, name: str) -> Group:
-        """A group by its name."""
+        """Return a group by its name."""
         return next(each.group for each in self.consumers if each.group.name == name)
 
     # ------------------------------------------------------------------------------------------ who is at work on it
 
     def play(self) -> None:
-        """Until nobody has anything left to do; then in fair weather to rest."""
+        """Run everyone until all are done; then let a system without faults come to rest."""
         for number in range(2):
             self._begin_writing(f"writer {number}", self.writers.writer)
         self._begin_writing("pruner", self.writers.pruner)
@@ -256,11 +256,11 @@ class System:
         return random.Random(self.luck.random())
 
     def _over(self, *kinds: str) -> bool:
-        """Whether everyone of these kinds is done."""
+        """Return whether everyone of these kinds is done."""
         return all(process.done for name, process in self.processes.items() if name.startswith(kinds))
 
     def _indexing(self, name: str, luck: random.Random) -> Body:
-        """Lambda, which gives an indexer what the tables of heads have to tell."""
+        """Simulate Lambda, which passes the changes of the tables of heads to an indexer."""
 
         def body(execute: Execute) -> None:
             function = IndexerFunction(
@@ -296,7 +296,7 @@ class System:
         luck: random.Random,
         kinds: tuple[str, ...],
     ) -> None:
-        """Deliver what streams have to tell, as long as anyone of these kinds is at work."""
+        """Deliver the changes in streams as long as anyone of these kinds is at work."""
 
         def ready() -> list[Shard]:
             return [shard for stream in streams for shard in stream.ready()]
@@ -326,7 +326,7 @@ class System:
         return operating(self.consumers[0], luck, self.weather, lambda: self._over("reactor"), name)
 
     def _caring(self, name: str, luck: random.Random) -> Body:
-        """Now and then the index is audited, or repaired."""
+        """Audit or repair the index from time to time."""
 
         def body(execute: Execute) -> None:
             for life in range(luck.randrange(3)):
@@ -342,11 +342,11 @@ class System:
         return body
 
     def _audit(self, mender: Mender) -> int:
-        """How many streams the index lacked events of."""
+        """Audit the index, and return the number of streams of which it lacked events."""
         return Auditor(mender=mender, sources=self.sources).audit(60.0).missing
 
     def _repair(self, mender: Mender) -> None:
-        """As the command does, which knows no topic."""
+        """Repair the index as the command does, without a topic."""
         mender = replace(mender, publish=publish_nothing)
         for done in Repairer(Verifier(mender=mender, sources=self.sources)).repair():
             assert done.finding.kind in ("missing", "unregistered"), done
@@ -355,7 +355,7 @@ class System:
     # -------------------------------------------------------------------------------------------------- fair weather
 
     def _settle(self) -> None:
-        """Deliver what is left; have what was given up found; handle it all."""
+        """Deliver what is left, let the auditor find what was given up, and handle everything."""
         self.topic.refuses = 0.0
         indexer = self._indexer("settler", alone(self.perform))
         indexer.register()  # it may be the first that lives long enough to

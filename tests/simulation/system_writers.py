@@ -35,19 +35,19 @@ class Written(NamedTuple):
 
 
 def event(luck: random.Random, key: str | None) -> Event:
-    """The next event of a stream; under a key always the same one."""
+    """Return the next event of a stream; with a key always the same one."""
     own = luck if key is None else random.Random(key)
     data = own.choice((b"", own.randbytes(5), own.randbytes(2) * 40, own.randbytes(300)))
     return Event(type=own.choice(("Departed", "Landed")), data=data, timestamp="2026-01-01T00:00:00Z")
 
 
 def aggregate_event(luck: random.Random) -> AggregateEvent:
-    """The next event of an aggregate."""
+    """Return the next event of an aggregate."""
     return AggregateEvent(type=luck.choice(("Renamed", "Moved")), data=json_of(luck).encode())
 
 
 def json_of(luck: random.Random) -> str:
-    """A small JSON text."""
+    """Return a small JSON text."""
     return f'"{luck.randbytes(luck.choice((1, 8, 60))).hex()}"'
 
 
@@ -68,15 +68,15 @@ class Writers:
 
     @property
     def simulations(self) -> list[Simulation]:
-        """Each of which knows what must hold of its layout."""
+        """The simulation of each layout, which checks that layout's promises."""
         return [*self.flights, self.aggregate, self.tagged]
 
     def execute(self, luck: random.Random, rate: float) -> Execute:
-        """The tables, as a writer with so many faults is served by them."""
+        """Return an executor on the tables that injects a number of faults."""
         return self.tagged.execute(luck, rate)
 
     def writer(self, luck: random.Random, name: str, requests: int | None) -> Body:
-        """A process that makes a few calls, of whichever layout."""
+        """Return the body of a process that makes a few calls in random layouts."""
 
         def body(execute: Execute) -> None:
             acting = mortal(execute, requests)
@@ -90,7 +90,7 @@ class Writers:
         return body
 
     def pruner(self, luck: random.Random, name: str, requests: int | None) -> Body:
-        """A process that now and then prunes a stream."""
+        """Return the body of a process that prunes a stream from time to time."""
 
         def body(execute: Execute) -> None:
             for at in range(luck.randint(0, 2)):
@@ -103,7 +103,7 @@ class Writers:
         return body
 
     def low_water(self, stream: str) -> int:
-        """Events of a stream below this are gone."""
+        """Return the index below which all events of a stream are pruned."""
         if stream not in FLIGHTS:
             return 0
         tip = self.tables.execute(Get(table="tips", key=tip_key(stream))).item  # type: ignore[union-attr]

@@ -32,12 +32,12 @@ class Shard:
 
     @property
     def drained(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether all records of the shard are processed."""
         return self.done == len(self.records)
 
     @property
     def ready(self) -> bool:
-        """Whether the mapping would deliver a batch of it now."""
+        """Whether the mapping would deliver a batch of the shard now."""
         return not (self.drained or self.busy) and (self.parent is None or self.parent.drained)
 
     @contextmanager
@@ -72,18 +72,18 @@ class TableStream:
         self.shards = list(self.open)
 
     def ready(self) -> list[Shard]:
-        """Shards with something to deliver."""
+        """Shards that have a batch to deliver."""
         self._go_on()
         return [shard for shard in self.shards if shard.ready]
 
     @property
     def drained(self) -> bool:
-        """Whether all that the table has to tell is dealt with."""
+        """Whether all changes of the table are processed."""
         self._go_on()
         return all(shard.drained for shard in self.shards)
 
     def split(self) -> None:
-        """Every open shard in two; each key goes to a child of the shard it went to."""
+        """Split every open shard in two; each key goes to a child of its shard."""
         self._go_on()
         self.open = [Shard(parent=parent) for parent in (*self.open, *self.open)]
         self.shards += self.open

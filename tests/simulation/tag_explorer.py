@@ -65,7 +65,7 @@ class Writer:
 
 
 class Answer(NamedTuple):
-    """An append, what its writer had seen before it, and what came of it."""
+    """An append, what its writer had seen before, and its result."""
 
     name: str
     seen: Names
@@ -86,7 +86,7 @@ class Table(Explored):
 
 
 def act(writer: Writer, diary: Diary) -> Steps[None]:
-    """All that a process does."""
+    """Perform all that a process does."""
     site = site_of(writer)
     position: Position | None = None
     diary.knows = writer, ()
@@ -127,7 +127,7 @@ def site_of(writer: Writer) -> TagStreams:
 
 
 def name_of(event: Any) -> str:
-    """What an event is called: its data, before they are stored and after."""
+    """Return the name of an event, which is its data, before it is stored or after."""
     return event.data.decode() if isinstance(event.data, bytes) else str(event.data)
 
 
@@ -222,7 +222,7 @@ class Explorer(Exploring[Writer, Table]):
 
 
 def _chain(pages: Sequence[Page]) -> list[bytes]:
-    """The stamp that each index of a tag was given, if its pages follow each other."""
+    """Return the stamp of each index of a tag, after checking that its pages follow each other."""
     found: list[bytes] = []
     for page in pages:
         assert page.index == len(found), f"{page.stream}: a page at {page.index} after {len(found)} events"

@@ -23,7 +23,7 @@ LARGE = 900
 
 
 def data(luck: random.Random) -> str:
-    """A body; some do not compress."""
+    """Return a body; some do not compress."""
     return luck.choice(("{}", "{}", f'"{luck.randbytes(LARGE).hex()}"'))
 
 
@@ -36,34 +36,34 @@ PLACES = count(-1, -1)
 
 @dataclass(slots=True, eq=False)
 class ThreadsTurn:
-    """What a thread waits for until another sets it, while others go on."""
+    """A turn for which a thread waits while others continue."""
 
     execute: Execute
     is_over: bool = False
 
     def wait(self, timeout: float | None = None) -> object:  # noqa: ARG002  no time passes
-        """Let others go on until the turn is set."""
+        """Let other threads continue until the turn is set."""
         self.execute(Pause(until=self.is_set))  # type: ignore[arg-type]
         return self.is_over
 
     def set(self) -> None:
-        """Let the one that waits go on."""
+        """Let the waiting thread continue."""
         self.is_over = True
 
     def is_set(self) -> bool:
-        """Whether the turn was set."""
+        """Return whether the turn was set."""
         return self.is_over
 
 
 @dataclass(slots=True)
 class TaggedPages(Tagged):
-    """Processes at work on a few tags of pages."""
+    """Processes that work on a few tags in the layout of pages."""
 
     world: World = field(default_factory=World)  # type: ignore[assignment]
     place: int = field(default_factory=lambda: next(PLACES))
 
     def prepare(self) -> None:
-        """As of Sekiban's tables."""
+        """Choose what else differs from seed to seed."""
         self.data = data
         if self.seed % 4 == 0:
             self.world.with_types(TYPES)
@@ -78,7 +78,7 @@ class TaggedPages(Tagged):
         return replace(store, driver=replace(store.driver, place=self.place))
 
     def check_listing(self, luck: random.Random) -> None:
-        """Who lists a tag, and goes on after any of its events, has had all of them once, in order."""
+        """Check that a reader who lists a tag, continuing after any event, gets all events once, in order."""
         listings = listings_of(self.world.store("lister"))
         places = self.world.tables.places
         for tag in TAGS:
@@ -103,5 +103,5 @@ def _listed(listings: Listings, tag: str, luck: random.Random) -> list[str]:
 
 
 def replay(seed: int) -> TaggedPages:
-    """Play a seed and check what came of it; a failure names it."""
+    """Play a seed and check the result; a failure names the seed."""
     return played(TaggedPages(seed))

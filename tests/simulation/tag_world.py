@@ -54,7 +54,7 @@ class Tables(Gradual):
             self.committed.append(tuple(sorted(new, key=lambda event_id: new[event_id].label.number)))
 
     def forget_tokens(self) -> None:
-        """Ten minutes pass."""
+        """Let ten minutes pass, after which tokens of transactions are forgotten."""
         self._tokens.clear()
 
 
@@ -70,11 +70,11 @@ class World:
         return TagStreams(table=TABLE, type_heads=self.type_heads)
 
     def with_types(self, types: Sequence[str]) -> None:
-        """Types, and everything, have streams too."""
+        """Give types, and all events, streams of their own."""
         self.type_heads = reserved_tags(types, everything=True)
 
     def store(self, writer: str, execute: Execute | None = None, skew: int = 0) -> TaggedEvents:
-        """A store whose random bytes are the writer's own, and the same in every run; `skew` in nanoseconds."""
+        """Return a store with its own seeded random bytes; `skew` is that of its clock, in nanoseconds."""
         driver = driver_on(execute or self.tables.execute)
         named = Streams(driver=driver, table=TABLE, layout=Pages())
         return TaggedEvents(
@@ -82,17 +82,17 @@ class World:
         )
 
     def events(self) -> list[Recorded]:
-        """Every event, in the order of committing."""
+        """Return every event, in the order of committing."""
         stored = self.decided()
         return [stored[event_id] for ids in self.tables.committed for event_id in ids]
 
     def decided(self) -> Mapping[str, Recorded]:
-        """Every event by its id, whether it shows yet or not."""
+        """Return every event by its id, including hidden ones."""
         steps = recorded_all(self.site, list(self.tables.entries.values()))
         return {event.id: event for event in driver_on(self.tables.execute).run(steps)}
 
     def chains(self) -> dict[str, list[EventOfTag]]:
-        """The events of each tag, in the order of its pages."""
+        """Return the events of each tag, in the order of its pages."""
         found: dict[str, list[EventOfTag]] = {}
         for item in sorted(self.tables.items(TABLE), key=lambda item: int(item["i"]["N"])):
             for entry in _entries(item):
@@ -104,7 +104,7 @@ class World:
 
 
 class TagHistory(History):
-    """The judge of what was asked of tags of pages."""
+    """Checks the answers to calls on tags in the layout of pages."""
 
     __slots__ = ()
     world: World  # type: ignore[assignment]
@@ -133,7 +133,7 @@ class TagHistory(History):
 
 
 def _entries(item: Item) -> list[EventOfTag]:
-    """The events of a page of a tag; none of anything else."""
+    """Return the events of a page of a tag; none of other items."""
     if not is_page(item) or not item["p"]["S"].startswith(TAG_STREAMS):
         return []
     return list(entries_of(read_page(item, TABLE).span))

@@ -8,7 +8,7 @@ from itertools import count
 
 
 class Timeline:
-    """Seconds since a test began."""
+    """Simulated seconds since a test began."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -19,11 +19,11 @@ class Timeline:
         return self._now
 
     def at(self, moment: float, do: Callable[[], object]) -> None:
-        """Do something at a moment, while somebody sleeps."""
+        """Call a function at a moment, during a sleep."""
         heapq.heappush(self._plans, (moment, next(self._numbers), do))
 
     def every(self, seconds: float, do: Callable[[], object]) -> Callable[[], None]:
-        """Do something again and again from now on; what ends that."""
+        """Call a function repeatedly from now on; return a function that stops it."""
         over = False
 
         def again() -> None:

@@ -49,7 +49,7 @@ Record = tuple[Any, ...]
 
 
 class Message(NamedTuple):
-    """A wake-up on its way: when it comes, and which one it is of those that are alike."""
+    """A wake-up in the queue: its arrival time, and its number among equal ones."""
 
     at: int
     number: int
@@ -65,7 +65,7 @@ class Schedule(NamedTuple):
 
 
 class Reactor(NamedTuple):
-    """Where a reactor is: the checkpoint that it loaded, and the answers to what it has asked for."""
+    """State of a reactor: the checkpoint that it loaded, and the replies to its requests."""
 
     version: int
     first: int
@@ -74,7 +74,7 @@ class Reactor(NamedTuple):
 
 
 class Waking(NamedTuple):
-    """What a waker works on, since when, and the answers to what it has asked for."""
+    """State of a waker: its message, its start, and the replies to its requests."""
 
     message: Message
     since: int
@@ -97,7 +97,7 @@ class State(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a conversation."""
+    """Marks the end of a conversation."""
 
     outcome: Any
 
@@ -132,7 +132,7 @@ class World:
     """A wake-up is gone once a waker has it, as it must not be."""
 
     def explore(self) -> int:
-        """Visit every state; how many there are. Fails with the way that led to one that must not be."""
+        """Visit every state and return their number; a failure shows the steps that led to it."""
         self.streams[()] = memory_tables()
         first = State(
             reactors=(None,) * self.reactors,
@@ -169,7 +169,7 @@ class World:
         return Ticks(BEGIN + seconds * PER_SECOND)
 
     def _moment(self, ticks: int) -> int:
-        """The first moment that is not before a time."""
+        """Return the first moment that is not before a time."""
         return next(each for each in count() if self.clock(each) >= ticks)
 
     def _steps(self, state: State) -> Iterator[tuple[str, State]]:
@@ -239,7 +239,7 @@ class World:
         return f"R{who} {what}", _reacted(state, who, onward, **changed)
 
     def _next(self, state: State, index: int) -> int:
-        """The next event that the reaction is for."""
+        """Return the index of the next event that the reaction handles, from `index` on."""
         wanted = "SC" if self.tidy else "S"
         while index < len(state.records) and state.records[index][0] not in wanted:
             index += 1
@@ -274,7 +274,7 @@ class World:
     # ------------------------------------------------------------------------------------------- the library's part
 
     def _at(self, standing: tuple[Any, ...]) -> Any:
-        """What a conversation asks for after these answers, each of which was given at a time; or its end."""
+        """Return the next request of a conversation after these timed replies, or its end."""
         if standing not in self.standing:
             kind, subject, since, past = standing
             clock = [self.clock(since)]
@@ -295,7 +295,7 @@ class World:
         return self.standing[standing]
 
     def _perform(self, state: State, asked: Any) -> tuple[str, Hashable, dict[str, Any]]:
-        """One request: in words, the key of its answer, and what it changes."""
+        """Perform one request; return it in words, the key of its reply, and the changes."""
         match asked:
             case Sent():
                 return "sends wake-ups", self._answer("sent", None), self._sent(state, asked)
@@ -380,7 +380,7 @@ class World:
         return after
 
     def _kept(self, tables: MemoryTables) -> tuple[Record, ...]:
-        """The records of a stream, and the stream by them."""
+        """Return the records of the stream in these tables, and remember the tables by their records."""
         records = tuple(map(self._record, memory_streams(tables).read(STREAM)))
         self.streams.setdefault(records, tables)
         return records
@@ -397,7 +397,7 @@ class World:
         return ("E", told) if told else ("N",)
 
     def _armed(self, records: tuple[Record, ...]) -> list[Armed]:
-        """The last of them, as the reaction reads it."""
+        """Return the timers that the last record sets, as the reaction reads it."""
         key = ("armed", records)
         if key not in self.standing:
             (event,) = memory_streams(self.streams[records]).read(STREAM, start=len(records) - 1)
@@ -418,7 +418,7 @@ def _reacted(state: State, who: int, reactor: Reactor | None, **more: Any) -> St
 
 
 def pending(records: Sequence[Record]) -> dict[str, int]:
-    """The settings that are pending, by name."""
+    """Return the pending settings, by name."""
     found: dict[str, int] = {}
     for index, record in enumerate(records):
         if record[0] == "S":
@@ -429,14 +429,14 @@ def pending(records: Sequence[Record]) -> dict[str, int]:
 
 
 def fed(event: Recorded) -> FeedEvent:
-    """An event as the feed has it."""
+    """Return an event as the feed contains it."""
     return FeedEvent(
         stream=event.stream, index=event.index, type=event.type, data=event.data, timestamp=event.timestamp
     )
 
 
 def flat(doing: Doing[Any]) -> Doing[Any]:
-    """The same conversation; what it asks for together is asked for one after another."""
+    """Run a conversation with requests of a batch sent one after another."""
     return driven(doing, _alone)  # type: ignore[arg-type]  # its requests are more than operations
 
 
@@ -470,7 +470,7 @@ def _with_message(state: State, messages: frozenset[Message], at: int, wake: Wak
 
 
 def _later(state: State) -> State:
-    """A moment later, when more messages have come."""
+    """Return the state at the next moment, after more messages have arrived."""
     after = state._replace(time=state.time + 1)
     messages = frozenset(each for each in state.messages if each.at == COME or each.at > after.time)
     for each in state.messages - messages:

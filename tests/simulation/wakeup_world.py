@@ -39,18 +39,18 @@ POLL_SECONDS = 0.1
 
 @dataclass
 class Life:
-    """A process: what it asks of others fails once it is dead."""
+    """The life of a process, whose requests fail once it is dead."""
 
     alive: bool = True
     stops: list[Callable[[], None]] = field(default_factory=list)
 
     def check(self, *_: object) -> None:
-        """Raise where the process is dead."""
+        """Raise an error if the process is dead."""
         if not self.alive:
             raise Killed
 
     def kill(self) -> None:
-        """As Lambda does at the timeout, and the kernel where memory is out."""
+        """Kill the process, as Lambda does at the timeout, and the kernel when memory runs out."""
         self.alive = False
         for stop in self.stops:
             stop()
@@ -59,7 +59,7 @@ class Life:
 
 @dataclass
 class Living:
-    """The queue's client, of one process."""
+    """A client of the queue, which belongs to one process."""
 
     queue: FifoQueue
     life: Life
@@ -75,7 +75,7 @@ class Living:
 
 @dataclass
 class Invocation:
-    """What became of one: when it began and ended, and whether it failed."""
+    """Result of an invocation: its start and end, and whether it failed."""
 
     began: float
     ended: float
@@ -109,13 +109,13 @@ class WakeUpWorld:
         self._notices = 0
 
     def append(self, stream: str) -> None:
-        """Append an event, whose notice wakes the reaction."""
+        """Append an event, and send the notice that wakes the reaction."""
         self.world.append(stream)
         self._notices += 1
         self.queue.take(GROUP, f"notice-{self._notices}", str(self._notices), {})
 
     def function(self, life: Life) -> ReactionFunction:
-        """The function in a new process."""
+        """Return the function in a new process."""
 
         def act(delivery: Delivery) -> None:
             life.check()
@@ -137,14 +137,14 @@ class WakeUpWorld:
         )
 
     def _beats(self, life: Life, renew: Callable[[], object]) -> Beat:
-        """Renewals by this clock, which end with their process."""
+        """Return a beat that renews a lease by the simulated clock until the process ends."""
         renew()
         stop = self.clock.every(RENEW_SECONDS, renew)
         life.stops.append(stop)
         return Beat(wait=life.check, stop=stop)
 
     def invoke(self, batch: list[Any]) -> None:
-        """Lambda invokes a new process with a batch, and ends it at its timeout."""
+        """Invoke a new process with a batch, as Lambda does, and end it at its timeout."""
         life, began, failed = Life(), self.clock(), list[bool]()
 
         def end() -> None:
@@ -168,7 +168,7 @@ class WakeUpWorld:
         self.invocations.append(Invocation(began, self.clock(), failed[0]))
 
     def poll(self, seconds: float) -> None:
-        """Lambda looks after the queue for so long."""
+        """Poll the queue, as Lambda does, for a number of seconds."""
         ends = self.clock() + seconds
         while self.clock() < ends:
             batch = self.queue.receive()
@@ -183,5 +183,5 @@ class WakeUpWorld:
             self.clock.sleep(POLL_SECONDS)
 
     def handled(self) -> list[tuple[str, int]]:
-        """Events that were handled, in order."""
+        """The handled events, in order."""
         return self.world.told.handled

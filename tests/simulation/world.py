@@ -34,13 +34,13 @@ SECOND = 10**9
 
 
 def key_of(letter: str, nanoseconds: int) -> str:
-    """An idempotency key that tells a moment: a UUIDv7."""
+    """Return an idempotency key that contains a moment: a UUIDv7."""
     digits = f"{nanoseconds // 10**6:012x}"
     return f"{digits[:8]}-{digits[8:]}-7000-8000-{letter.encode().hex():0>12}"
 
 
 class Calm:
-    """A clock that only sleeping moves; safe under threads."""
+    """A clock that only advances by sleeping; safe for use by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class Calm:
 
 
 def driver_on(execute: Execute, clock: Calm | None = None) -> Driver:
-    """A driver that has all the time it takes, by a clock of its own unless one is given."""
+    """Return a driver without timeouts, with its own clock unless one is given."""
     clock = clock or Calm()
     return Driver(
         execute=execute,
@@ -93,7 +93,7 @@ class World:
         return replace(self, tables=self.tables.copy())
 
     def store(self, writer: str, execute: Execute | None = None, **options: object) -> Streams:
-        """A store whose random bytes are the writer's own, and the same in every run."""
+        """Return a store with its own seeded random bytes."""
         return Streams(
             driver=driver_on(execute or self.tables.execute),
             table=self.kind.spec.kind,
@@ -106,22 +106,22 @@ class World:
         )
 
     def images(self) -> list[Item]:
-        """Every image of the stream's items, in the order of writing."""
+        """Return every image of the stream's items, in the order of writing."""
         return [item for item in self.tables.changes(self.kind.spec.kind) if item["p"]["S"] == self.stream]
 
     def tip(self) -> Item | None:
         return next(filter(is_tip, self.items()), None)
 
     def items(self) -> list[Item]:
-        """The stream's items, as they are now."""
+        """Return the stream's present items."""
         return [item for item in self.tables.items(self.kind.spec.kind) if item["p"]["S"] == self.stream]
 
     def heads(self) -> list[HeadSeen]:
-        """Every state of the stream's head, in order."""
+        """Return every state of the stream's head, in order."""
         return self._written()[0]
 
     def low(self) -> int:
-        """Every event below this is gone."""
+        """Return the index below which all events are pruned."""
         tip, mark = self.tip() if self.shared else None, self.kind.low(self.items())
         if tip is None:
             return mark
@@ -129,16 +129,16 @@ class World:
         return min((span.base for span in spans if span.events), default=int(tip["n"]["N"]))
 
     def places_of(self, identity: bytes) -> set[int]:
-        """Indices at which an append with this id ever began."""
+        """Return the indices at which an append with this id ever began."""
         return {index for index, found in self.whose().items() if found == identity}
 
     def whose(self) -> dict[int, bytes]:
-        """For every index at which an append ever began, whose it was."""
+        """Return the id of the append at each index at which one ever began."""
         ids = {index: found for index, found in self.history().items() if found is not None}
         return {index: self.kind.whose(found) for index, found in ids.items()}
 
     def history(self) -> dict[int, bytes | None]:
-        """For every index ever written, the append id there; fails where an index ever held two events."""
+        """Return the append id at every index ever written; fail if an index ever had two events."""
         return self._written()[1]
 
     def _written(self) -> tuple[list[HeadSeen], dict[int, bytes | None]]:
@@ -154,11 +154,11 @@ class World:
         return self._read[1:]
 
     def etags(self) -> list[str | None]:
-        """The etag of every write of the head, in order."""
+        """Return the etag of every write of the head, in order."""
         return [head.etag for head in self.heads()]
 
     def audit(self) -> None:
-        """The stream as it is now reads alike both ways, without gap, and is what was written; no etag came twice."""
+        """Check that the stream reads alike in both directions, without gaps, as it was written, with unique etags."""
         heads, store = self.heads(), self.store("auditor")
         etags = {head.etag for head in heads}
         assert len(etags) == len(heads), "two writes left the same etag"
@@ -176,7 +176,7 @@ class World:
         assert version == max(history, default=-1) + 1, "the version counts every event ever written"
 
     def judge(self, outcome: Outcome, identity: bytes, events: int) -> None:
-        """An append's outcome is the truth about it, and it was applied at most once."""
+        """Check that an append's outcome is true, and that it was applied at most once."""
         places = self.places_of(identity)
         assert len(places) <= 1, f"appended {len(places)} times, at {sorted(places)}"
         match outcome:
@@ -216,7 +216,7 @@ def _history(events: Iterable[EventSeen]) -> dict[int, bytes | None]:
 
 
 def interrupted(execute: Execute, interruptions: dict[int, Callable[[], object]]) -> Execute:
-    """An interpreter during which others act: each action once, after the request of that number."""
+    """Return an executor during which others act once each, after the request with their number."""
     numbers, left = count(), dict(interruptions)
 
     def perform(op: Op) -> Reply:
