@@ -13,7 +13,6 @@ from epochal.index import moments
 from epochal.index.checkpoints import (
     BEGINNING,
     Checkpoint,
-    Moment,
     calf_key,
     epoch_stream,
     parse_place,
@@ -29,7 +28,7 @@ from epochal.index.tip import StoredSpan, events_attributes, find_calf, write_ev
 from epochal.index.wire_batch import Ids
 from epochal.layout.changes import Span
 from epochal.layout.streams import EncodedEvent
-from epochal.model.moments import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.moments import PER_SECOND, Moment, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.store.driver import Driver, Meter

@@ -10,9 +10,8 @@ import click
 from epochal.cli import output
 from epochal.cli.target import existing, on_streams
 from epochal.errors import StreamDeleted
-from epochal.index.checkpoints import Moment
 from epochal.model.events import Recorded
-from epochal.model.moments import read_moment
+from epochal.model.moments import Moment, read_moment
 from epochal.store.reading import Selection
 from epochal.store.streams import Streams
 

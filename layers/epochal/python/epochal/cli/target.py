@@ -29,10 +29,10 @@ from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.http.nodes import Node
 from epochal.http.tagged_requests import event_of
-from epochal.index.checkpoints import Moment
 from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event
+from epochal.model.moments import Moment
 from epochal.plugins import layouts
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.driver import SIDE_BY_SIDE

@@ -32,11 +32,11 @@ from epochal.deciders.snapshot_marks import (
     without_mark,
 )
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
-from epochal.index.checkpoints import AsOf
 from epochal.layout.streams import Head, Known
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Claim
 from epochal.model.events import Recorded, RecordedUnfold
+from epochal.model.moments import AsOf
 from epochal.model.outcomes import Appended
 from epochal.model.plain_functions import must_be_done, must_be_state
 from epochal.model.stream_names import TIMERS

@@ -22,7 +22,6 @@ from epochal.deciders.loop import (
 from epochal.deciders.projections import Projection
 from epochal.deciders.stream_decisions import NEEDS_EVENTS, AllTransacted, OnStreams, Party, Transacted
 from epochal.errors import InvalidInput, TooLarge
-from epochal.index.checkpoints import AsOf
 from epochal.layout.decision_keys import DecisionKey
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.expected_version import (
@@ -30,6 +29,7 @@ from epochal.model.expected_version import (
     ExpectedVersion,
 )
 from epochal.model.kinds import must_be_list, must_be_whole
+from epochal.model.moments import AsOf
 from epochal.model.plain_functions import must_be_plain
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.appending import require_transactional_layout

@@ -38,7 +38,7 @@ from epochal.feed.results import (
     StreamsPage,
 )
 from epochal.feed.span_reader import SpanReader, is_forward
-from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, Moment, read_start
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, FeedStart, read_start
 from epochal.index.feed_walk import read_tail, read_tails
 from epochal.index.moments import find_moment
 from epochal.layout.categories import Categories
@@ -46,6 +46,7 @@ from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_of, source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.kinds import must_be_seconds, must_be_whole
+from epochal.model.moments import Moment
 from epochal.plugins import NATIVE
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool

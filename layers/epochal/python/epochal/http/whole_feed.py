@@ -29,9 +29,10 @@ from epochal.http.feed import (
 )
 from epochal.http.operation import Request, Response
 from epochal.http.query_strings import QueryString
-from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_places, parse_position
+from epochal.index.checkpoints import Checkpoint, parse_place, parse_places, parse_position
 from epochal.layout.registry import layout_names, source_of
 from epochal.lazy_dataclasses import asdict
+from epochal.model.moments import Moment
 from epochal.model.tokens import MAX_VERSION
 from epochal.plugins import NATIVE
 from epochal.settings import MAX_WAIT_SECONDS

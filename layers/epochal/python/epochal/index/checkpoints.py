@@ -13,9 +13,8 @@ from datetime import datetime
 from typing import Final, Literal
 
 from epochal.errors import InvalidInput
-from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
-from epochal.model.moments import Ticks, format_ticks, read_moment
+from epochal.model.moments import Moment, read_moment
 from epochal.model.stream_names import StreamName
 from epochal.plan.conditions import Condition, equals
 from epochal.plan.values import Item, Key, number, text
@@ -187,32 +186,6 @@ def parse_position(text: str, field: str = "position") -> FeedPosition:
             raise InvalidInput(field, "must not name a partition twice")
         position[int(partition)] = parse_checkpoint(checkpoint, field)
     return position
-
-
-# Where a reader begins that names no checkpoint.
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A time at which to begin reading a feed; `at` creates it.
-
-    Attributes:
-        ticks: time in ticks of 100 nanoseconds since the year 1.
-    """
-
-    ticks: Ticks
-
-    def __str__(self) -> str:
-        return format_ticks(self.ticks)
-
-
-AsOf = int | Moment | datetime | str
-"""Which state of a stream to load: at a version, or at a moment (a datetime or ISO 8601 text, with a time zone)."""
-
-
-def as_of_moment(as_of: AsOf) -> int | Moment:
-    """Return a version as it is, and a moment as a `Moment`; raise `InvalidInput` for a time without a zone."""
-    return Moment(read_moment(as_of, "as_of")) if isinstance(as_of, datetime | str) else as_of
 
 
 FeedStart = Checkpoint | Moment | datetime | str

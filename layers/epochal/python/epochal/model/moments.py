@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final, NewType
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be
 
 Ticks = NewType("Ticks", int)
@@ -130,3 +131,26 @@ def _zone(text: str | None) -> timezone:
         return UTC
     offset = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
     return timezone(-offset if text[0] == "-" else offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time at which to begin reading a feed; `at` creates it.
+
+    Attributes:
+        ticks: time in ticks of 100 nanoseconds since the year 1.
+    """
+
+    ticks: Ticks
+
+    def __str__(self) -> str:
+        return format_ticks(self.ticks)
+
+
+AsOf = int | Moment | datetime | str
+"""Which state of a stream to load: at a version, or at a moment (a datetime or ISO 8601 text, with a time zone)."""
+
+
+def as_of_moment(as_of: AsOf) -> int | Moment:
+    """Return a version as it is, and a moment as a `Moment`; raise `InvalidInput` for a time without a zone."""
+    return Moment(read_moment(as_of, "as_of")) if isinstance(as_of, datetime | str) else as_of

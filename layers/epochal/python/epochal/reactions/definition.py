@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent, name_of
-from epochal.index.checkpoints import Checkpoint, FeedStart, Moment, read_start
+from epochal.index.checkpoints import Checkpoint, FeedStart, read_start
 from epochal.index.group_state import MAX_MEMBERS, Sharing
 from epochal.layout.changes import Removal, Span
 from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.bodies import content_of
 from epochal.model.kinds import must_be, must_be_names, must_be_whole
+from epochal.model.moments import Moment
 from epochal.model.plain_functions import is_async, must_be_done, must_be_plain, must_take_one
 from epochal.model.stream_names import TAG_STREAMS, TIMERS
 from epochal.store.context import metadata

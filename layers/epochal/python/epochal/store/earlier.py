@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from epochal.errors import EventsPruned, InvalidInput
-from epochal.index.checkpoints import AsOf, Moment, as_of_moment
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
-from epochal.model.moments import parse_time
+from epochal.model.moments import AsOf, Moment, as_of_moment, parse_time
 from epochal.model.tokens import Token
 from epochal.store.reading import Hole, Reader, StreamState
 

@@ -67,8 +67,8 @@ from epochal.store.reading import (
 )
 
 if TYPE_CHECKING:
-    from epochal.index.checkpoints import AsOf
     from epochal.layout.decision_keys import DecisionKey
+    from epochal.model.moments import AsOf
     from epochal.model.tag_answers import Takes
     from epochal.model.tags import Query
     from epochal.store.tagged import TaggedEvents

@@ -15,7 +15,6 @@ from epochal.index.checkpoints import (
     FeedPlace,
     FeedPosition,
     FeedStart,
-    Moment,
     parse_checkpoint,
     parse_position,
     read_start,
@@ -23,6 +22,7 @@ from epochal.index.checkpoints import (
 from epochal.layout.changes import Removal
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_whole
+from epochal.model.moments import Moment
 from epochal.store.reading import Direction, check_range
 
 PAGE: Final = 1_000

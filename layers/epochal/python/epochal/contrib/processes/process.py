@@ -53,12 +53,12 @@ from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
 from epochal.deciders.value_forms import ValueForm, form_of
 from epochal.errors import InvalidInput
-from epochal.index.checkpoints import Moment
 from epochal.index.group_state import MAX_MEMBERS
 from epochal.layout.registry import layout_names
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event
 from epochal.model.kinds import must_be, must_be_names, must_be_whole
+from epochal.model.moments import Moment
 from epochal.model.plain_functions import must_be_done, must_be_events, must_be_plain, must_be_state
 from epochal.model.timers import Later
 from epochal.reactions.composite import MARK, Composite, OnPassed, composite_of
