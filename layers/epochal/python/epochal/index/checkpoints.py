@@ -2,7 +2,7 @@
 
 The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's DynamoStore
 architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next one. Checkpoints of
-one partition are ordered as integers. A reader may also begin at a moment.
+one partition are ordered as integers. A reader may also begin at a moment (`model.moments.Moment`).
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _zone(text: str | None) -> timezone:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time at which to begin reading a feed; `at` creates it.
+    """A time at which to begin reading a feed, or to look at a stream.
 
     Attributes:
         ticks: time in ticks of 100 nanoseconds since the year 1.
