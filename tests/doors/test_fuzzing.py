@@ -38,7 +38,7 @@ DEPENDING: Final = ["2xx", "3xx", 404, 409, 410, 412, 413]
 
 UNSAID: Final = {
     "may not be given together with": "headers and a body's fields that exclude each other",
-    "must not be given beside": "likewise",
+    "must not be given together with": "likewise",
     "must not name a stream twice": "appends that exclude each other",
     "asks for one tag": "parameters that exclude each other",
     "must be forward where order is name": "parameters that exclude each other",

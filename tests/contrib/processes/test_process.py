@@ -341,7 +341,7 @@ def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: An
         ({"attempts": "5"}, "attempts: must be a number, not str"),
         ({"members": 0}, "members: must be at least 1"),
         ({"version": 2}, "before: must be the process of the version before 2"),
-        ({"version": 2, "before": Placed}, "before: must be a class that @process"),
+        ({"version": 2, "before": Placed}, "before: must be a class decorated with @process"),
         ({"sources": ["nowhere"]}, "sources: must be among"),
         ({"start": "x"}, "start: must be beginning, tail"),
     ],

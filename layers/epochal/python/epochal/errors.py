@@ -469,8 +469,8 @@ class KeyAhead(Unavailable):
 
     def __init__(self, seconds: int) -> None:
         super().__init__(
-            f"idempotency_key is a UUIDv7 of more than five minutes from now, {seconds:,} seconds: set the clocks, and "
-            "repeat the call with the same key"
+            "idempotency_key contains a time more than five minutes in the future, "
+            f"{seconds:,} seconds: set the clocks, and repeat the call with the same key"
         )
         self.seconds = seconds
 

@@ -619,7 +619,7 @@ def _check_members(record: Mapping[str, object], names: Iterable[str], field: st
 def _check_when(record: Mapping[str, Any], field: str) -> None:
     """Raise `InvalidInput` unless a record has exactly one due time, `in` or `due`, within the limits."""
     if ("in" in record) == ("due" in record):
-        raise InvalidInput(f"{field}.due", "must be given, or else `in`")
+        raise InvalidInput(f"{field}.due", "must be given, unless `in` is given")
     if "due" in record:
         parse_time(record["due"], f"{field}.due")
         return
@@ -645,7 +645,9 @@ def _check_events(events: object, field: str) -> None:
         must_be_list(str, record.get("tags", []), f"{inner}.tags")
         for name in ("data64", "meta64"):
             if name in record and name.removesuffix("64") in record:
-                raise InvalidInput(f"{inner}.{name}", f"must not be given beside {name.removesuffix('64')}")
+                raise InvalidInput(
+                    f"{inner}.{name}", f"must not be given together with {name.removesuffix('64')}"
+                )
             try:
                 b64decode(record.get(name, ""), validate=True)
             except (ValueError, TypeError) as error:

@@ -142,7 +142,7 @@ def body_of(source: str | None, name: str) -> bytes:
     try:
         return json.dumps(value)
     except ValueError as error:
-        raise InvalidInput(name, "must be JSON that UTF-8 can hold, without lone surrogates") from error
+        raise InvalidInput(name, "must be JSON without lone surrogates, which UTF-8 cannot encode") from error
 
 
 def several_of(source: str, read: Callable[[Node], T], name: str = "--events") -> list[T]:

@@ -61,7 +61,9 @@ def checked(data: bytes) -> Any:
         if b"\\u" in data:
             json.dumps(value)
     except UnicodeEncodeError as error:
-        raise InvalidInput("data", "must be JSON that UTF-8 can hold, without lone surrogates") from error
+        raise InvalidInput(
+            "data", "must be JSON without lone surrogates, which UTF-8 cannot encode"
+        ) from error
     except ValueError as error:
         raise InvalidInput("data", "must be UTF-8 JSON") from error
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:

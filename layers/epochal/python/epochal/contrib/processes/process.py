@@ -535,7 +535,7 @@ def process(
     must_be_names(() if sources is None else sources, "sources")
     must_be(Collection, () if begins is None else begins, "begins", "a list of classes")
     if before is not None and process_of(before) is None:
-        raise InvalidInput("before", "must be a class that @process(name=…) is written above")
+        raise InvalidInput("before", "must be a class decorated with @process(name=…)")
 
     def made(rules: type[R]) -> type[R]:
         """Attach the process to the class whose rules these are, and return the class."""

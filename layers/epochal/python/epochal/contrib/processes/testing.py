@@ -40,7 +40,7 @@ def given_process(
     """
     process_ = process_of(process)
     if process_ is None:
-        raise InvalidInput("process", "must be a class that @process(name=…) is written above")
+        raise InvalidInput("process", "must be a class decorated with @process(name=…)")
     scenario = GivenProcess(process=process_, key=key, now=read_moment(now, "now"))
     for input_ in inputs:
         scenario = scenario.when(input_)
