@@ -479,7 +479,6 @@ class TaggedStreams(Protocol):
         key: str | None,
         *,
         reads: Mapping[str, Known[Any]] | None = None,
-        decided: bool = False,
     ) -> Steps[Outcome]:
         """Append events with tags to streams under a condition, all or nothing (`pages.tags.mixed`)."""
 

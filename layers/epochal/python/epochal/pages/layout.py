@@ -114,13 +114,12 @@ class Pages:
         key: str | None,
         *,
         reads: Mapping[str, Known[Page]] | None = None,
-        decided: bool = False,
     ) -> Steps[Outcome]:
         """Append events with tags to streams, if nothing new matches a condition; all or nothing."""
         from epochal.pages.tags.mixed import append_mixed  # noqa: PLC0415  most appends have no tags
 
         batches = _all_packed(appends)
-        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))
+        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

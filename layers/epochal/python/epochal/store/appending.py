@@ -394,7 +394,6 @@ def _with_tags(
             condition,
             key,
             reads=reads,
-            decided=reads is not None,
         )
     )
     leave_ends(tagged.site.table, turn, outcome)

@@ -52,7 +52,6 @@ def append_mixed(
     key: str | None = None,
     *,
     reads: Mapping[str, Known[Page]] | None = None,
-    decided: bool = False,
 ) -> Steps[Outcome]:
     """Append events to their own streams and their tags, all or nothing; return the outcome.
 
@@ -63,8 +62,8 @@ def append_mixed(
         tagged: the events of all batches, in order, with their homes.
         condition: the append condition; None if there is none.
         key: idempotency key of the append. Without it, a single keyed batch is searched for in its stream.
-        reads: what is known of further streams; the append is refused if one of them has changed.
-        decided: whether the key is that of a decision on all of these streams, with any outcome.
+        reads: what is known of further streams that a decision read; the append is refused if one of them has changed.
+            The key is then that of a decision on all of these streams. None if the append is no decision.
 
     Raises:
         TooLarge: too many streams, tags and fences; the events of one fit no item, or all of them no transaction.
@@ -73,8 +72,8 @@ def append_mixed(
     """
     batches = [batch for batch, _ in appends]
     once = None if key is None else _key_of(batches, key)
-    if key is not None and decided:
-        once = SeveralKey.of([*(batch.stream for batch in batches), *(reads or ())], key, batches[0].now)
+    if key is not None and reads is not None:
+        once = SeveralKey.of([*(batch.stream for batch in batches), *reads], key, batches[0].now)
     both = Mixed(
         streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
     )
