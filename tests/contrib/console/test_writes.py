@@ -341,4 +341,4 @@ def test_a_group_is_deleted_and_what_cannot_be_done_is_refused(opened: Deploymen
     assert "totals is deleted" in _steered(client, "/groups?act=delete&group=totals")[1]
     assert "no reaction of this name" in _get(client, "/groups?act=reset&group=totals&to=tail", 404)
     assert "act: must be one of" in _get(client, "/groups?act=stop&group=totals", 400)
-    assert "must be named" in _get(client, "/groups?act=reset&group=totals&to=0@1", 400)
+    assert "must be given, because a checkpoint" in _get(client, "/groups?act=reset&group=totals&to=0@1", 400)

@@ -117,7 +117,7 @@ def test_a_condition_over_tags_refuses_with_the_events_and_the_position_after_th
     assert [(event.type, event.data, event.stream) for event in conflict.events] == [
         ("Taken", b'{"by":"ann"}', "Booking-1")
     ]
-    with pytest.raises(ConflictError, match="forbids Taken"):
+    with pytest.raises(ConflictError, match="stored events match the condition: Taken"):
         streams.append("Booking-2", seat, fail_if=DOUBLE)
     done = streams.append("Booking-2", seat, fail_if=DOUBLE, after=conflict.position)
     assert set(done.position.seen) == {"seat:4A"}

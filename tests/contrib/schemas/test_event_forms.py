@@ -125,7 +125,7 @@ def test_a_struct_that_is_an_array_in_json_is_refused_when_the_codec_is_made() -
     class Listed(msgspec.Struct, array_like=True):
         number: int
 
-    with pytest.raises(TypeError, match="Listed is an array"):
+    with pytest.raises(TypeError, match="Listed is written as an array"):
         json_codec(Listed)
 
 

@@ -254,7 +254,7 @@ def test_a_page_whose_time_is_over_ends_with_what_it_has(layouts: Counting) -> N
 
 def test_a_page_needs_the_store_that_it_reads_from_and_a_limit(layouts: Counting) -> None:
     room = PageBounds(max_bytes=1, largest=1, size_of=size_of, until=1.0)
-    with pytest.raises(InvalidInput, match="store of journal"):
+    with pytest.raises(InvalidInput, match="store of layout journal"):
         replace(layouts.reader(), histories=()).page_within(room, START["journal"], data=True)
     with pytest.raises(InvalidInput, match="limit"):
         layouts.reader().page_within(room, START["journal"], limit=0)

@@ -101,7 +101,7 @@ def test_another_number_of_partitions_is_refused_by_the_name_of_its_setting(
         dcb_partitions=counts["dcb"],
     )
     other = Indexer(driver=layouts.driver, index_table="index", sources=sources_of(settings))
-    with pytest.raises(InvalidInput, match="1 on record") as refusal:
+    with pytest.raises(InvalidInput, match="must be 1, as recorded in the index") as refusal:
         other.register()
     assert refusal.value.field == variable
 

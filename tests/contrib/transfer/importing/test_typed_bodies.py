@@ -312,7 +312,7 @@ def test_a_default_that_differs_whenever_it_is_made_is_refused_since_a_second_ru
         ({"book": "b", "late": "false"}, "Returned.late: must be true or false, got 'false'"),
         ({"book": "b", "late": 0}, "Returned.late: must be true or false, got 0"),
         ({"book": "b"}, "Returned.late: is missing"),
-        ({"book": "b", "late": True, "$v": 3}, "Returned: version 3"),
+        ({"book": "b", "late": True, "$v": 3}, "Returned: unknown version 3"),
         ([], "Returned: must be an object"),
     ],
 )
