@@ -225,8 +225,10 @@ def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
 
 @mutant("violated")
 def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
-    def now(site: TagSite, batch: TaggedBatch, condition: AppendCondition | None = None) -> Steps[Any]:
-        answer = yield from append.append(site, batch, condition)
+    def now(
+        site: TagSite, batch: TaggedBatch, condition: AppendCondition | None = None, *heads: Any
+    ) -> Steps[Any]:
+        answer = yield from append.append(site, batch, condition, *heads)
         if isinstance(answer, Appended) and answer.replayed and condition is not None:
             answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))
         return answer
