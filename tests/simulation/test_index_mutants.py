@@ -242,7 +242,7 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
         tip = tip or (yield from load_tip(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
             return (yield from epoch_loading.load_next(table, partition, loaded.active))
-        loaded.active.known, loaded.active.version = tip, tip.version
+        loaded.active.tip, loaded.active.version = tip, tip.version
         return loaded
 
     patch.setattr(ingestion, "refresh", careless)

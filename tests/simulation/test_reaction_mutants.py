@@ -51,7 +51,7 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 
     def blind(self: Member, held: LoadedState, state: GroupState) -> LoadedState | StateConflict:
         found = self.load(int(held.stream.split("_")[1]))
-        return save(self, replace(held, known=found.known), state)
+        return save(self, replace(held, known_head=found.known_head), state)
 
     patch.setattr(Member, "save", blind)
 
@@ -146,7 +146,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
     def deaf(table: str, held: LoadedState, state: GroupState, ids: Any) -> Any:
         saved = yield from save(table, held, state, ids)
         if isinstance(saved, StateConflict):
-            return LoadedState(stream=held.stream, state=state, known=saved.held.known)
+            return LoadedState(stream=held.stream, state=state, known_head=saved.held.known_head)
         return saved
 
     patch.setattr(group_member, "save", deaf)

@@ -110,7 +110,7 @@ def test_folding_takes_every_stream_to_its_next_index_and_ends_with_closed() -> 
 def test_an_entry_just_written_counts_as_one_read_back() -> None:
     epoch, tip = Epoch(number=0, size=100), Tip(stream="$AppendsEpoch-0_0", span=StoredSpan(base=0))
     epoch.add(Entry(tuple(spans_of(["A:0:ab"])), marked=3), 50, tip)
-    assert (epoch.next, epoch.version, epoch.size, epoch.known) == ({"A": 2}, 1, 150, tip)
+    assert (epoch.next, epoch.version, epoch.size, epoch.tip) == ({"A": 2}, 1, 150, tip)
     assert epoch.marked == 3
 
 

@@ -68,8 +68,8 @@ def test_a_leaf_that_is_kept_replaces_those_that_it_overlaps_and_no_other(start:
     kept = Leaf(start=start, end=end, hashes=bytes(2 * HASH), nexts=b"12")
     leaves.keep(kept)
     apart = [each for each in others if each.end <= start or end <= each.start]
-    assert leaves.kept == {each.start: each for each in (*apart, kept)}
-    assert leaves.starts == sorted(leaves.kept)
+    assert leaves.by_start == {each.start: each for each in (*apart, kept)}
+    assert leaves.starts == sorted(leaves.by_start)
     assert leaves.size == sum(each.size for each in (*apart, kept))
 
 
@@ -232,7 +232,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream, _ in MANY[::10]:
         read(feeds, [stream], leaves)
         assert leaves.size <= 20_000 + LEAF
-        assert leaves.size == sum(leaf.size for leaf in leaves.kept.values())
+        assert leaves.size == sum(leaf.size for leaf in leaves.by_start.values())
 
 
 # ------------------------------------------------------------------------------------------------------------- writers

@@ -47,11 +47,11 @@ class _Arns:
     """Collects the ARNs of all reactions' queues in a stack, which the waker's role lists at synthesis."""
 
     def __init__(self) -> None:
-        self.found: Final[list[str]] = []
+        self.arns: Final[list[str]] = []
 
     def produce(self, _: IResolveContext) -> list[str]:
         """Return the ARNs known so far; at synthesis, CDK calls this when all reactions are known."""
-        return self.found
+        return self.arns
 
 
 class Waker(Construct):
@@ -112,7 +112,7 @@ class Waker(Construct):
             entry: folder of the reaction's code.
             layers: layers of the reaction's function.
         """
-        self._queues.found.append(queue.queue_arn)
+        self._queues.arns.append(queue.queue_arn)
         code = FileSystem.fingerprint(str(entry), exclude=[*LITTER], ignore_mode=IgnoreMode.GLOB)
         return CustomResource(
             scope,

@@ -55,14 +55,14 @@ class Loaded(Generic[S]):
 
     Attributes:
         state: the state.
-        known: the head, its token, or None if the stream does not exist.
+        known_head: the head, its token, or None if the stream does not exist.
         low_water: index below which events had been pruned then.
         confirmed: whether the store has shown it during this call. Otherwise the state may be an old one.
         begun: clock reading before the first of its events was read, for the cache (`loading`).
     """
 
     state: S
-    known: Known[Head]
+    known_head: Known[Head]
     low_water: int = 0
     confirmed: bool = True
     begun: float = -inf
@@ -70,7 +70,7 @@ class Loaded(Generic[S]):
     @property
     def version(self) -> int:
         """The stream's next index."""
-        return 0 if self.known is None else self.known.version
+        return 0 if self.known_head is None else self.known_head.version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,14 +133,14 @@ class Folder(Generic[S, E]):
             UnknownType: an event, or a state held in unfolds, that the codec does not know.
         """
         if head is None:
-            return Loaded(state=self.begin(), known=None)
+            return Loaded(state=self.begin(), known_head=None)
         if head.deleted:
             raise StreamDeleted(stream, head.version)
-        if before is not None and _unchanged(before.known, head):
+        if before is not None and _unchanged(before.known_head, head):
             state = before.state
         else:
             state, _ = self._fold_range(head, self._start(head, before), head.version, head.version)
-        return Loaded(state=state, known=head, low_water=head.low_water)
+        return Loaded(state=state, known_head=head, low_water=head.low_water)
 
     def events(self, stream: str, written: Appended) -> tuple[E, ...]:
         """Read and decode the events of an append; raise `EventsPruned` if they are gone."""

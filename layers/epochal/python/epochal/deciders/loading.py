@@ -100,13 +100,13 @@ class Loader(Generic[S, E]):
         """
         check_load(how)
         if how is ASSUME_EMPTY and latest is None:
-            return Loaded(state=self.folder.begin(), known=None, confirmed=False, begun=self.now())
+            return Loaded(state=self.folder.begin(), known_head=None, confirmed=False, begun=self.now())
         entry = None if self.cache is None else self.cache.get(self._key(stream), self.now())
         cached: Loaded[S] | None = None
         if entry is not None:
             cached = Loaded(
                 state=entry.state,
-                known=entry.token,
+                known_head=entry.token,
                 low_water=entry.low_water,
                 confirmed=False,
                 begun=entry.begun,
@@ -116,7 +116,7 @@ class Loader(Generic[S, E]):
                 return cached
         if how is ALLOW_LAG:
             loaded = self.read_lagging(stream, cached)
-            if not _is_older(token_of(loaded.known), latest):
+            if not _is_older(token_of(loaded.known_head), latest):
                 return loaded
         return self.read(stream, cached)
 
@@ -153,7 +153,7 @@ class Loader(Generic[S, E]):
     def begin_decision(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Appended:
         """Start a decision under a key: return the state to decide on, or an earlier decision's result."""
         as_of = self.now()
-        outcome = self._run_lookup(key, decision_keys.begin_decision(key, loaded.known))
+        outcome = self._run_lookup(key, decision_keys.begin_decision(key, loaded.known_head))
         if isinstance(outcome, Appended):
             return outcome
         return self.make_state(key.stream, outcome.head, loaded, as_of) if outcome.read else loaded
@@ -164,7 +164,9 @@ class Loader(Generic[S, E]):
         """Look under the key for an earlier decision; return its outcome, or the newer state to decide on."""
         if key is None:
             return loaded
-        outcome = self._run_lookup(key, decision_keys.resume_decision(key, before.known, loaded.known))
+        outcome = self._run_lookup(
+            key, decision_keys.resume_decision(key, before.known_head, loaded.known_head)
+        )
         return outcome if isinstance(outcome, Appended) else loaded
 
     def _run_lookup(self, key: DecisionKey, steps: Steps[Appended | Undetermined | T]) -> Appended | T:
@@ -176,7 +178,7 @@ class Loader(Generic[S, E]):
 
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
         """Cache a state if its stream exists."""
-        token = token_of(loaded.known)
+        token = token_of(loaded.known_head)
         if self.cache is not None and token is not None:
             entry = CachedState(
                 state=loaded.state, token=token, low_water=loaded.low_water, as_of=as_of, begun=loaded.begun

@@ -58,7 +58,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         """Read the stream again; return the confirmed base, a newer one if it changed, or an earlier answer."""
         ((party,), (before,)) = self.parties, base.loaded
         loaded = party.deciders.loader.read(party.stream, before)
-        if token_of(loaded.known) == token_of(before.known):
+        if token_of(loaded.known_head) == token_of(before.known_head):
             return DecisionBase(loaded=(loaded,), model=base.model)
         newer = self._unless_decided((loaded,), base)
         return newer if isinstance(newer, Earlier) else replace(newer, model=self._catch_up(base.model))
@@ -69,7 +69,7 @@ class OnStreamAndQuery(OnStreams[R], Generic[R]):
         """Append if the stream is as read and no newer event matches the query; return outcome or `Moved`."""
         (only,) = appends
         options = AppendOptions(fail_if=base.model.query, after=base.model.position, also=also)
-        outcome = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], options, self.key)
+        outcome = append_on(self.streams, {only.stream: base.loaded[0].known_head}, [only], options, self.key)
         if not isinstance(outcome, Conflict) or outcome.streams:
             return outcome
         if outcome.unmet:

@@ -271,7 +271,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         """
         try:
             for party, loaded in zip(self.parties, base.loaded, strict=True):
-                check_state(party.stream, party.expected, token_of(loaded.known))
+                check_state(party.stream, party.expected, token_of(loaded.known_head))
             result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
             streams = {
                 party.stream: _plan_stream(party, loaded, decision)
@@ -286,7 +286,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
         """Return the state that was read, with the stream's token."""
         outcomes = (
-            stream_plan.outcome(token_of(stream_plan.base.known)) for stream_plan in plan.streams.values()
+            stream_plan.outcome(token_of(stream_plan.base.known_head))
+            for stream_plan in plan.streams.values()
         )
         return plan.result, AllTransacted(parties=tuple(outcomes))
 
@@ -311,8 +312,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         outcomes = []
         for party, stream_plan in zip(self.parties, plan.streams.values(), strict=True):
             appended = outcome.streams.get(party.stream)
-            known_head: Known[Head] = stream_plan.base.known if appended is None else appended.token
-            loaded = replace(stream_plan.base, state=stream_plan.state, known=known_head)
+            known_head: Known[Head] = stream_plan.base.known_head if appended is None else appended.token
+            loaded = replace(stream_plan.base, state=stream_plan.state, known_head=known_head)
             party.deciders.loader.keep(party.stream, loaded, began)
             if self.place is not None:
                 self.place.leave_note(token_of(known_head), self.streams.table, party.stream)
@@ -324,7 +325,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     ) -> Outcome | Moved[DecisionBase, R, _All]:
         """Send the append; return the outcome, with that of each stream."""
         known_heads = {
-            party.stream: state.known for party, state in zip(self.parties, base.loaded, strict=True)
+            party.stream: state.known_head for party, state in zip(self.parties, base.loaded, strict=True)
         }
         return self.streams.append_on(known_heads, appends, key=self.key, also=also)
 

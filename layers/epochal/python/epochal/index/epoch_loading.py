@@ -45,7 +45,7 @@ def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = 
     number = loaded.active.number
     if tip is None:
         tip = yield from epoch_tip(table, partition, number)
-    if tip is None and loaded.active.known is not None:
+    if tip is None and loaded.active.tip is not None:
         return (yield from load(table, partition, number))
     yield from _catch_up(table, partition, loaded.active, tip)
     if not loaded.active.closed:
@@ -88,5 +88,5 @@ def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) 
         for _, kind, event in stored_entries(pages.spans):
             epoch.fold(read_entry(read_event(kind, event)))
         cursor = pages.cursor
-    epoch.known = tip
+    epoch.tip = tip
     epoch.size = tip.calved + event_bytes(tip.span)

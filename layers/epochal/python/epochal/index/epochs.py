@@ -65,7 +65,7 @@ class Epoch:
         size: bytes of these entries, as stored.
         closed: whether it has its `Closed` entry.
         marked: number of its predecessor's streams, in the order of their hashes, that need no mark any more.
-        known: its Tip, on which the next append relies.
+        tip: its Tip, on which the next append relies.
     """
 
     number: int
@@ -74,7 +74,7 @@ class Epoch:
     size: int = 0
     closed: bool = False
     marked: int = 0
-    known: Tip | None = None
+    tip: Tip | None = None
 
     def fold(self, entry: Entry | None) -> None:
         """Apply one entry to the state; None is `Closed`."""
@@ -94,7 +94,7 @@ class Epoch:
         """Apply an entry that was just written, with its size in bytes and the Tip that it left."""
         self.fold(entry)
         self.size += size
-        self.known = tip
+        self.tip = tip
 
     def fullness(self, limits: EpochLimits, size: int, parts: Iterable[EntryPart]) -> float:
         """Return how full the epoch would be after an entry with these parts: 1 is full."""

@@ -51,12 +51,12 @@ class LoadedState:
     Attributes:
         stream: name of the stream that stores it.
         state: the state; None if the group has never been here.
-        known: the item to be changed. A write is refused if it has changed meanwhile.
+        known_head: the item to be changed. A write is refused if it has changed meanwhile.
     """
 
     stream: StreamName
     state: GroupState | None
-    known: Tip | Token | None = field(default=None, repr=False)
+    known_head: Tip | Token | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,9 @@ def save(table: str, held: LoadedState, state: GroupState, ids: Ids) -> Steps[Lo
         version=0, type=READ_UP_TO, data=encode(_encode_state(state)), timestamp=ids.timestamp
     )
     batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
-    result = yield from append_on(table, batch, held.known)
+    result = yield from append_on(table, batch, held.known_head)
     if isinstance(result, Appended):
-        return LoadedState(stream=held.stream, state=state, known=result.token)
+        return LoadedState(stream=held.stream, state=state, known_head=result.token)
     return StateConflict(held=_loaded_state(held.stream, refusing_head(result)))
 
 
@@ -97,8 +97,8 @@ def _loaded_state(stream: StreamName, tip: Tip | None) -> LoadedState:
     """Extract the group's state from a Tip."""
     for stored in () if tip is None else map(read_unfold, tip.unfolds):
         if stored.type == READ_UP_TO:
-            return LoadedState(stream=stream, state=_decode_state(stream, stored), known=tip)
-    return LoadedState(stream=stream, state=None, known=tip)
+            return LoadedState(stream=stream, state=_decode_state(stream, stored), known_head=tip)
+    return LoadedState(stream=stream, state=None, known_head=tip)
 
 
 def _encode_state(state: GroupState) -> bytes:

@@ -286,7 +286,7 @@ class Indexing:
             active = partition.state.active
             if tip is None:
                 tip = yield from epoch_tip(self.table, partition.number, active.number)
-            if tip is None and active.known is None:
+            if tip is None and active.tip is None:
                 break
             near = tip is not None and tip.span.base <= active.version
             partition.hold((yield from refresh(self.table, partition.number, partition.state, tip)))
@@ -384,7 +384,7 @@ class Indexing:
         batch = batch_of(
             epoch_stream(partition.number, active.number), events, etag=ids.etag, append_id=ids.append_id
         )
-        result = yield from append_on(self.table, batch, active.known)
+        result = yield from append_on(self.table, batch, active.tip)
         if isinstance(result, Conflict):
             partition.refused()
             if self.pause(partition.spread):
@@ -393,7 +393,7 @@ class Indexing:
                 yield from self._refresh(partition, refusing_head(result))
             partition.shared = True
             return False
-        active.add(content, event_bytes(batch.span), tip_after(batch, active.known, result.token))
+        active.add(content, event_bytes(batch.span), tip_after(batch, active.tip, result.token))
         if closes:
             active.fold(None)
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())

@@ -154,14 +154,14 @@ class Leaves:
     """The leaves of a partition's marks that have been read.
 
     Attributes:
-        kept: leaves by the start of their range.
+        by_start: leaves by the start of their range.
         starts: these starts, in order.
         size: bytes of all marks.
         bare: whether the partition had no leaf at all.
         lenient: whether a missing leaf counts as one without marks; for repairs.
     """
 
-    kept: dict[int, Leaf] = field(default_factory=dict)
+    by_start: dict[int, Leaf] = field(default_factory=dict)
     starts: list[int] = field(default_factory=list)
     size: int = 0
     bare: bool = False
@@ -171,29 +171,29 @@ class Leaves:
         """Return the kept leaf that covers a hash, or None."""
         place = hash_place(hashed)
         leaf_number = bisect_right(self.starts, place) - 1
-        leaf = self.kept[self.starts[leaf_number]] if leaf_number >= 0 else None
+        leaf = self.by_start[self.starts[leaf_number]] if leaf_number >= 0 else None
         return leaf if leaf is not None and place < leaf.end else None
 
     def keep(self, leaf: Leaf) -> None:
         """Keep a leaf, replacing those that it overlaps."""
         first = max(0, bisect_right(self.starts, leaf.start) - 1)
         for start in self.starts[first : bisect_left(self.starts, leaf.end)]:
-            if self.kept[start].end > leaf.start:
-                self.drop(self.kept[start])
+            if self.by_start[start].end > leaf.start:
+                self.drop(self.by_start[start])
         self.starts.insert(bisect_left(self.starts, leaf.start), leaf.start)
-        self.kept[leaf.start] = leaf
+        self.by_start[leaf.start] = leaf
         self.size += leaf.size
         self.bare = False
 
     def drop(self, leaf: Leaf) -> None:
         """Forget a leaf."""
         del self.starts[bisect_left(self.starts, leaf.start)]
-        self.size -= self.kept.pop(leaf.start).size
+        self.size -= self.by_start.pop(leaf.start).size
 
     def before(self, place: int) -> int:
         """Return where the last kept leaf before a place ends."""
         leaf_number = bisect_right(self.starts, place) - 1
-        return self.kept[self.starts[leaf_number]].end if leaf_number >= 0 else 0
+        return self.by_start[self.starts[leaf_number]].end if leaf_number >= 0 else 0
 
     def lacking(self, hashes: Iterable[bytes]) -> list[bytes]:
         """Return, in order, the hashes whose leaves are not kept."""
@@ -299,8 +299,8 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
         if leaf is None:
             raise CorruptData("no leaf of marks covers a stream: repair the index")
         by_leaf.setdefault(leaf.start, {})[hashed] = following
-    changed = [(leaves.kept[start].raised(leaf_marks), start) for start, leaf_marks in by_leaf.items()]
-    splits = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.kept[start]]
+    changed = [(leaves.by_start[start].raised(leaf_marks), start) for start, leaf_marks in by_leaf.items()]
+    splits = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.by_start[start]]
     refused: dict[bytes, int] = {}
     for begin in range(0, len(splits), AT_ONCE):
         group = splits[begin : begin + AT_ONCE]
@@ -313,7 +313,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
                 for part in parts:
                     leaves.keep(part)
                 continue
-            leaves.drop(leaves.kept[start])
+            leaves.drop(leaves.by_start[start])
             refused.update(by_leaf[start])
             blocking = reply.items[0] if isinstance(reply, Refusal) else None
             if blocking is not None:
@@ -324,7 +324,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
 def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
     """Read the leaves of these hashes that `leaves` lacks; raise if one is missing, unless it is lenient."""
     if leaves.size > MOST_HELD:
-        leaves.kept, leaves.starts, leaves.size = {}, [], 0
+        leaves.by_start, leaves.starts, leaves.size = {}, [], 0
     lacking = leaves.lacking(hashes)
     if lacking and not leaves.starts:
         yield from _read_some(table, partition, leaves, lacking[:1])
@@ -395,7 +395,7 @@ def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes
 
 def _width(leaves: Leaves) -> int:
     """Estimate the width of a leaf's range from some of those that are kept."""
-    some = [leaves.kept[start] for start in leaves.starts[:: max(1, len(leaves.starts) // 16)]]
+    some = [leaves.by_start[start] for start in leaves.starts[:: max(1, len(leaves.starts) // 16)]]
     return sum(leaf.end - leaf.start for leaf in some) // len(some) if some else PLACES
 
 

@@ -39,19 +39,19 @@ def append(
     site: TagSite,
     batch: TaggedBatch,
     condition: AppendCondition | None = None,
-    known: Mapping[str, Reached] = NO_HEADS,
+    known_heads: Mapping[str, Reached] = NO_HEADS,
 ) -> Steps[Appended | Conflict]:
     """Append a batch of tagged events unless a condition fails; return the outcome or the conflict.
 
     Args:
-        known: heads that the process has left, by tag, which need not be read.
+        known_heads: heads that the process has left, by tag, which need not be read.
 
     Raises:
         CorruptData: a head of one of the tags is malformed.
         InvalidInput: an event id exists with other contents, or only some of the ids exist, or the position belongs to
             another query.
     """
-    answer = yield from _append(site, batch, condition, known)
+    answer = yield from _append(site, batch, condition, known_heads)
     if isinstance(answer, Appended):
         return answer
     # The conflicting events may be this batch's own, stored by a call whose response was lost.
@@ -66,7 +66,7 @@ def _append(
     site: TagSite,
     batch: TaggedBatch,
     condition: AppendCondition | None,
-    known: Mapping[str, Reached] = NO_HEADS,
+    known_heads: Mapping[str, Reached] = NO_HEADS,
 ) -> Steps[Appended | Conflict]:
     """Append a batch in a transaction, and retry on newer heads until there is an outcome or a conflict."""
     position = Position()
@@ -75,7 +75,7 @@ def _append(
         if isinstance(begun, Conflict):
             return begun
         position = begun
-    heads, refusals = (yield from _heads(site, batch, position, known)), 0
+    heads, refusals = (yield from _heads(site, batch, position, known_heads)), 0
     while True:
         planned = plan(site, batch, heads, tuple(position.seen))
         reply = yield from _sent(site, batch, planned)
@@ -178,11 +178,11 @@ def _in_the_way(
 
 
 def _heads(
-    site: TagSite, batch: TaggedBatch, position: Position, known: Mapping[str, Reached]
+    site: TagSite, batch: TaggedBatch, position: Position, known_heads: Mapping[str, Reached]
 ) -> Steps[dict[str, Reached]]:
     """Return the head of every tag concerned: from the position or the process where known, the others read."""
     tags = _tags(site, batch)
-    latest = {tag: head for tag, head in known.items() if tag in tags}
+    latest = {tag: head for tag, head in known_heads.items() if tag in tags}
     reached: dict[str, Reached] = {**position.heads, **latest, **position.seen}
     missing = sorted(tags.difference(reached))
     return reached | (yield from read_heads(site, missing))
