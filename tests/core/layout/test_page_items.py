@@ -26,6 +26,7 @@ from epochal.pages.items import (
     stamp_size,
     state_of,
     unfolds_size,
+    write_frames,
     write_page,
 )
 from epochal.plan.ops import Put
@@ -118,7 +119,7 @@ def test_a_token_has_the_figures_of_the_page_and_survives_its_text() -> None:
 
     assert (token.version, token.events, token.appends) == (8, 3, 2)
     assert token.size == found.size - stamp_size(found.stamp)
-    assert token.carried == frames_size(found.frames)
+    assert token.carried == frames_size(write_frames(found.frames))
     assert token.unfolds == unfolds_size(found.unfolds)
     assert token.size - token.carried - token.unfolds == item_size(
         {**page_key("Cart-1", 5), "n": number(8), "r": number(NOW + 4)}

@@ -176,11 +176,12 @@ class Page:
 
         Its size is without `w`, which an append removes.
         """
+        item = write_page(self)
         return Token(
             version=self.version,
             etag=self.etag,
-            size=self.size - stamp_size(self.stamp),
-            carried=frames_size(self.frames),
+            size=item_size(item) - stamp_size(self.stamp),
+            carried=frames_size(item["f"]) if self.frames else 0,
             unfolds=unfolds_size(self.unfolds),
             events=self.count,
             appends=len(self.frames),
@@ -266,9 +267,9 @@ def write_frames(frames: tuple[Frame, ...]) -> AttributeValue:
     return sequence(binary(frame.binary()) for frame in frames)
 
 
-def frames_size(frames: tuple[Frame, ...]) -> int:
-    """Compute the bytes that frames take in an item."""
-    return attribute_size("f", write_frames(frames)) if frames else 0
+def frames_size(frames: AttributeValue) -> int:
+    """Compute the bytes that a list of encoded frames takes in an item; 0 for an empty one."""
+    return attribute_size("f", frames) if frames["L"] else 0
 
 
 def unfolds_size(unfolds: bytes) -> int:

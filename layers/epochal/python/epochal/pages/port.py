@@ -37,6 +37,7 @@ from epochal.pages.items import (
     is_page,
     read_page,
     unfolds_size,
+    write_frames,
 )
 from epochal.pages.reading import advance, begin, query
 from epochal.pages.tags.entries import read_label
@@ -282,7 +283,7 @@ def _appends(page: Page) -> Iterator[StoredAppend]:
         yield StoredAppend(
             index=index,
             events=frame.count,
-            bytes=frames_size((frame,)),
+            bytes=frames_size(write_frames((frame,))),
             units=write_units(after.size),
             least=least,
             timestamp=format_ticks(time_of(frame.stamp)),

@@ -15,7 +15,7 @@ from epochal.model.moments import Ticks
 from epochal.model.outcomes import Appended
 from epochal.model.tokens import Token
 from epochal.pages.batch import MARK_BYTES, Packed
-from epochal.pages.frames import Frame, refer_to, stamp_of, time_of
+from epochal.pages.frames import refer_to, stamp_of, time_of
 from epochal.pages.fullness import REFER_FROM, fits, is_full
 from epochal.pages.items import (
     REMOVING,
@@ -31,7 +31,16 @@ from epochal.pages.items import (
 )
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Extend, Put, Set, Update
-from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
+from epochal.plan.values import (
+    AttributeValue,
+    Key,
+    attribute_size,
+    binary,
+    number,
+    number_size,
+    sequence,
+    write_units,
+)
 
 ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
 """Expected versions that a stream meets at any version, so that an append is retried on the newer last page."""
@@ -180,10 +189,12 @@ def _begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: 
         low_water=0 if known_head is None else known_head.low_water,
         stamp=None if batch.count else stamp,
     )
-    before = None if known_head is None else token_of(known_head)
-    page = replace(page, full=_is_full(index, page.token(), before, _joined(page.frames)))
+    before, token = None if known_head is None else token_of(known_head), page.token()
+    if _is_full(index, token, before, token.carried if batch.before else 0):
+        page = replace(page, full=True)
+        token = page.token()
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
-    return Planned(write=put, stamp=stamp, token=page.token(), onto=known_head, count=batch.count)
+    return Planned(write=put, stamp=stamp, token=token, onto=known_head, count=batch.count)
 
 
 def extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
@@ -212,14 +223,16 @@ def _extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | No
     if state is None or state.full:
         return None
     stamp = batch.stamp(state.time)
-    frames, unfolds = batch.frames(stamp), batch.unfolds_at(before.version + batch.count)
-    times = state.time, time_of(stamp)
-    token = _grown(before, frames, None if batch.unfolds is None else unfolds, times)
+    state_after = replace(state, time=time_of(stamp))
+    frames, unfolds = write_frames(batch.frames(stamp)), batch.unfolds_at(before.version + batch.count)
+    token = _grown(table, batch, before, frames, unfolds, states=(state, state_after))
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
-    full = _is_full(state.index, token, before, _joined(frames), keeps_unfolds=batch.unfolds is None)
-    state_after = PageState(index=state.index, full=full, time=times[1])
-    added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
+    joined = frames_size(frames) if batch.before else 0
+    if _is_full(state.index, token, before, joined, keeps_unfolds=batch.unfolds is None):
+        state_after = replace(state_after, full=True)
+        token = replace(token, etag=state_after.etag())
+    added = Extend("f", frames) if batch.count else Set("w", binary(stamp))
     update = Update(
         table=table,
         key=page_key(batch.stream, state.index),
@@ -228,10 +241,12 @@ def _extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | No
             added,
             *((Set("u", binary(unfolds)),) if unfolds else ()),
         ),
-        removes=(*(("w",) if frames else ()), *(("u",) if batch.unfolds is not None and not unfolds else ())),
+        removes=(
+            *(("w",) if batch.count else ()),
+            *(("u",) if batch.unfolds is not None and not unfolds else ()),
+        ),
         condition=_unchanged_with_mark(table, batch.stream, known_head, state),
     )
-    token = replace(token, etag=state_after.etag(), of=origin(table, batch.stream))
     return Planned(write=update, stamp=stamp, token=token, onto=known_head, count=batch.count)
 
 
@@ -269,7 +284,7 @@ def _counters_size(time: Ticks, version: int) -> int:
 
     The zeroes that a number ends with take none, so the size may shrink.
     """
-    return value_size(number(time)) + value_size(number(version))
+    return number_size(str(time)) + number_size(str(version))
 
 
 def _is_full(
@@ -282,28 +297,31 @@ def _is_full(
     return index < token.version and is_full(token, before, joined, keeps_unfolds=keeps_unfolds)
 
 
-def _joined(frames: tuple[Frame, ...]) -> int:
-    """Return the bytes of a write of several frames; 0 for a single frame."""
-    return frames_size(frames) if len(frames) > 1 else 0
-
-
 def _grown(
-    before: Token, frames: tuple[Frame, ...], unfolds: bytes | None, times: tuple[Ticks, Ticks]
+    table: str,
+    batch: Packed,
+    before: Token,
+    frames: AttributeValue,
+    unfolds: bytes,
+    *,
+    states: tuple[PageState, PageState],
 ) -> Token:
-    """Compute the token of a page after a write of more frames, and of unfolds unless these are None.
+    """Compute the token of a page after a write of more frames, and of unfolds unless the batch keeps the stored ones.
 
-    `times` are those of the page's stamp before and after the write.
+    `states` are those of the page before and after the write.
     """
-    growth = frames_size(frames) - (_EMPTY_LIST if frames and before.appends else 0)
-    unfolds_bytes = before.unfolds if unfolds is None else unfolds_size(unfolds)
-    count = sum(frame.count for frame in frames)
-    counted = _counters_size(times[1], before.version + count) - _counters_size(times[0], before.version)
+    growth = frames_size(frames) - (_EMPTY_LIST if batch.count and before.appends else 0)
+    unfolds_bytes = before.unfolds if batch.unfolds is None else unfolds_size(unfolds)
+    version = before.version + batch.count
+    counted = _counters_size(states[1].time, version) - _counters_size(states[0].time, before.version)
     return replace(
         before,
-        version=before.version + count,
+        version=version,
+        etag=states[1].etag(),
         size=before.size + growth + unfolds_bytes - before.unfolds + counted,
         carried=before.carried + growth,
         unfolds=unfolds_bytes,
-        events=before.events + count,
-        appends=before.appends + len(frames),
+        events=before.events + batch.count,
+        appends=before.appends + len(frames["L"]),
+        of=origin(table, batch.stream),
     )
