@@ -62,13 +62,13 @@ def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
 
 def must_be_list(kind: type, values: object, field: str) -> None:
     """Raise `InvalidInput` unless `values` is a sequence of the kind; a single text is not one."""
-    rule = "a list" if kind is object else f"a list of {kind.__name__}"
-    if isinstance(values, str | bytes):
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+        rule = "a list" if kind is object else f"a list of {kind.__name__}"
         raise InvalidInput(field, f"must be {rule}, not {type(values).__name__}")
-    must_be(Sequence, values, field, rule)
-    if isinstance(values, Sequence):
-        for position, item in enumerate(values):
-            must_be(kind, item, f"{field}[{position}]", f"{kind.__name__}")
+    for position, item in enumerate(values):
+        if not isinstance(item, kind):
+            rule = f"must be {kind.__name__}, not {type(item).__name__}"
+            raise InvalidInput(f"{field}[{position}]", rule)
 
 
 def must_be_texts(values: Sequence[str], longest: int, field: str) -> None:
