@@ -503,5 +503,5 @@ def _of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
 
 
 def _fields_size(event: Event) -> int:
-    texts = (event.type, event.correlation_id or "", event.causation_id or "", event.id or "")
-    return _FIELDS + sum(len(text.encode("utf-8", "surrogatepass")) for text in (*texts, *event.tags))
+    texts = (event.type, event.correlation_id or "", event.causation_id or "", event.id or "", *event.tags)
+    return _FIELDS + len("".join(texts).encode("utf-8", "surrogatepass"))

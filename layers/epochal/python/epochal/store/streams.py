@@ -102,7 +102,8 @@ class Streams:
             (patience).
         table: name of the table of streams.
         layout: storage layout: how streams are stored in the table.
-        codec: codec of bodies: where bodies too large for an item go, and whether bodies are compressed.
+        codec: codec of bodies: where bodies too large for an item go, and whether bodies are compressed. Its
+            `compress_from` is that of the layout.
         tombstones: whether deleted streams may keep a tombstone. Equinox appends past a tombstone without notice: where
             its applications use the table too, streams are deleted with `leave_open`.
         archive: store of the archive, with the same streams and layout, from which pruned events are read; None for
@@ -129,6 +130,8 @@ class Streams:
             raise InvalidInput("archive", f"must have the same layout as the store, {self.layout.name}")
         if self.driver.place is not None:
             object.__setattr__(self, "table", PlacedName(self.table, self.driver.place))
+        codec = replace(self.codec, compress_from=self.layout.compress_from)
+        object.__setattr__(self, "codec", codec)
 
     def append(
         self,
@@ -737,9 +740,9 @@ class Streams:
             from epochal.scheduling import check_all  # noqa: PLC0415  few appends set a timer
 
             check_all(events, ticks, tags=isinstance(self.layout, TaggedStreams))
-        codec = replace(self.codec, compress_from=self.layout.compress_from)
-        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, timestamp, codec)
-        stored = store_events(events, timestamp, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)
+        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, timestamp, self.codec)
+        room = self.layout.room(stored_unfolds or ())
+        stored = store_events(events, timestamp, self.codec, room, tagged=tagged)
         return Batch(
             stream=stream,
             events=stored,

@@ -32,7 +32,6 @@ from epochal.model.stream_names import TIMERS, no_step
 from epochal.model.tag_answers import BackwardPage, Down, Rest, Seen, TaggedPage, Takes
 from epochal.model.tags import Query, Trail, check_tag, check_type, own_tags, parse_event_id
 from epochal.model.tokens import Token
-from epochal.pages.layout import COMPRESS_FROM
 from epochal.pages.tags.append import append
 from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
@@ -672,7 +671,7 @@ def tagged_events_of(streams: Streams) -> TaggedEvents:
     return TaggedEvents(
         driver=streams.driver,
         site=site_of(streams.table, streams.types, everything=streams.everything),
-        codec=replace(streams.codec, compress_from=COMPRESS_FROM),
+        codec=streams.codec,
         named=streams,
         now=streams.now,
         fresh=streams.fresh,
