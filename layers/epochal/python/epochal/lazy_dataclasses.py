@@ -209,21 +209,21 @@ def _replace(instance: Any, /, **changes: Any) -> Any:
 def _copying(cls: type) -> Callable[..., Any]:
     """Return what copies a class's objects with changes: compiled, or `dataclasses.replace` if need be.
 
-    It copies slot by slot, where the class's `__init__` would do no more.
+    If the class has no slots but its fields, and no base, the fields are set on an object of a class with the same
+    slots in which nothing is frozen, and then the object's class is changed: a field takes a quarter of the time so.
     """
     if cls not in _OURS:
         return dataclasses.replace
     parts = [field_.name for field_ in fields(cls) if field_.init]
     values = {name: f"_of.{name} if {name} is _default else {name}" for name in parts}
-    namespace: dict[str, Any] = {"_default": _DEFAULT, "_new": cls.__new__, "_cls": cls}
-    if hasattr(cls, "__post_init__") or not all(
-        _is_slot(cls, field_.name) and field_.init for field_ in fields(cls)
-    ):
+    namespace: dict[str, Any] = {"_default": _DEFAULT, "_cls": cls}
+    if cls.__bases__ != (object,) or vars(cls).get("__slots__") != tuple(parts):
         body = [f"return _cls({', '.join(f'{name}={value}' for name, value in values.items())})"]
     else:
-        namespace |= {f"_set_{name}": getattr(cls, name).__set__ for name in parts}
-        sets = (f"_set_{name}(_made, {value})" for name, value in values.items())
-        body = ["_made = _new(_cls)", *sets, "return _made"]
+        namespace |= {"_open": type(cls.__name__, (), {"__slots__": parts})}
+        sets = (f"_made.{name} = {value}" for name, value in values.items())
+        checks = ["_made.__post_init__()"] if hasattr(cls, "__post_init__") else []
+        body = ["_made = _open()", *sets, "_made.__class__ = _cls", *checks, "return _made"]
     parameters = ["_of", "/", *(["*"] if parts else []), *(f"{name}=_default" for name in parts)]
     return _compiled(cls, ", ".join(parameters), body, namespace)
 
