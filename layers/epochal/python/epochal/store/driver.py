@@ -278,10 +278,12 @@ class Driver:
                     step = steps.send(None)
                     continue
                 since = self.clock()
-                requests = step.ops if isinstance(step, ops.Several) else (step,)
-                replies = self._replies(requests, limit, unknown)
+                if isinstance(step, ops.Several):
+                    answer: object = self._perform_all(step.ops, limit, unknown)
+                else:
+                    answer = self._perform(step, limit, unknown)
                 took = self.clock() - since
-                step = steps.send(replies if isinstance(step, ops.Several) else replies[0])
+                step = steps.send(answer)
         except StopIteration as end:
             outcome: T = end.value
             return outcome
@@ -365,27 +367,19 @@ class Driver:
         if seconds > 0:
             self.sleep(seconds)
 
-    def _replies(
-        self, requests: tuple[ops.Op, ...], limit: float, unknown: _UnknownWrites
+    def _perform_all(
+        self, operations: tuple[ops.Op, ...], limit: float, unknown: _UnknownWrites
     ) -> list[ops.Reply]:
         """Perform operations, several in parallel; return their replies in the same order.
 
         After a failure no further request is begun.
 
         Args:
-            requests: the operations.
             limit: clock reading at which to give up.
             unknown: writes of these steps whose response was lost.
         """
-
-        def answer(op: ops.Op) -> ops.Reply:
-            """Perform one operation, unless the deadline has passed; return the reply."""
-            self._check_deadline(unknown)
-            return self._perform(op, limit, unknown)
-
-        if self.at_once == 1 or len(requests) == 1:
-            return list(map(answer, requests))
-        return list(ahead(answer, requests, self.at_once))
+        at_once = self.at_once if len(operations) > 1 else 1
+        return list(ahead(lambda op: self._perform(op, limit, unknown), operations, at_once))
 
     def _pause(self, pause: ops.Pause, took: float, limit: float) -> None:
         """Wait for a pause that a layout asks for, but not beyond the time allowed.
@@ -405,11 +399,12 @@ class Driver:
             raise Unavailable("the time limit of the call has passed", maybe_applied=bool(unknown))
 
     def _perform(self, op: ops.Op, limit: float, unknown: _UnknownWrites) -> ops.Reply:
-        """Perform one operation, and return the reply; split a request whose reply has no room for the items.
+        """Perform one operation unless the deadline has passed; split a request whose reply has no room for the items.
 
         Returns:
             The reply, which is ambiguous if a response to this same write was lost.
         """
+        self._check_deadline(unknown)
         lost = object()
         reply = self._answer(op, limit, unknown, lost)
         if not isinstance(reply, ops.Oversized):
