@@ -32,7 +32,7 @@ def target_of(request: DynamoRequest) -> str:
 
 def body_of(request: DynamoRequest) -> bytes:
     """Encode the body of a request as JSON."""
-    return json.dumps(request.parameters, default=_base64, separators=(",", ":")).encode()
+    return _ENCODER.encode(request.parameters).encode()
 
 
 def read_answer(
@@ -103,6 +103,10 @@ def _fault(request: DynamoRequest, status: int, body: bytes) -> DynamoFault:
 def _base64(value: bytes) -> str:
     """Encode bytes in base64."""
     return b2a_base64(value, newline=False).decode()
+
+
+_ENCODER: Final = json.JSONEncoder(default=_base64, separators=(",", ":"), check_circular=False)
+"""Encodes the parameters of requests, which never contain themselves."""
 
 
 def _with_bytes(members: dict[str, Any]) -> dict[str, Any]:
