@@ -29,28 +29,28 @@ class Expressions:
     def condition(self, condition: Condition) -> str:
         """Return a condition as DynamoDB's expression text, with placeholders for names and values."""
         match condition:
-            case Absent(name):
-                return f"attribute_not_exists({self.name(name)})"
-            case Present(name):
-                return f"attribute_exists({self.name(name)})"
             case Compare(name, operator, value):
                 return f"{self.name(name)} {operator} {self.value(value)}"
+            case Absent(name):
+                return f"attribute_not_exists({self.name(name)})"
+            case All(conditions):
+                return self._combine(" AND ", conditions)
+            case AnyOf(conditions):
+                return self._combine(" OR ", conditions)
+            case Present(name):
+                return f"attribute_exists({self.name(name)})"
             case BeginsWith(name, prefix):
                 return f"begins_with({self.name(name)}, {self.value(text(prefix))})"
             case Not(compared):
                 return f"NOT ({self.condition(compared)})"
-            case All((only,)) | AnyOf((only,)):
-                return self.condition(only)  # DynamoDB refuses redundant parentheses
-            case All(conditions):
-                return " AND ".join(f"({self.condition(part)})" for part in conditions)
-            case AnyOf(conditions):
-                return " OR ".join(f"({self.condition(part)})" for part in conditions)
 
     def update(self, update: ops.Update) -> str:
         """Write an update as DynamoDB's expression text."""
-        text = "SET " + ", ".join(self._write_change(change) for change in update.sets) if update.sets else ""
+        text = (
+            "SET " + ", ".join([self._write_change(change) for change in update.sets]) if update.sets else ""
+        )
         if update.removes:
-            text += " REMOVE " + ", ".join(self.name(name) for name in update.removes)
+            text += " REMOVE " + ", ".join([self.name(name) for name in update.removes])
         return text.strip()
 
     def name(self, name: str) -> str:
@@ -62,6 +62,11 @@ class Expressions:
         mark = f":{len(self._values)}"
         self._values[mark] = value
         return mark
+
+    def _combine(self, operator: str, conditions: tuple[Condition, ...]) -> str:
+        """Return conditions as one; a single one without parentheses, which DynamoDB refuses as redundant."""
+        texts = [self.condition(condition) for condition in conditions]
+        return texts[0] if len(texts) == 1 else operator.join([f"({text})" for text in texts])
 
     def _write_change(self, change: ops.Change) -> str:
         """Return the expression for one change of an update: set an attribute, add to a number, extend a list."""
