@@ -52,7 +52,7 @@ def read_answer(
         raise failures.Lost("an answer that was damaged on its way")
     if status >= HTTPStatus.MOVED_PERMANENTLY:
         raise _fault(request, status, body)
-    answer = parse_object(body) if request.operation in READS else _json(body)
+    answer = parse_object(body) if request.operation in READS else _parse(body, _PLAIN)
     return check_answer(request.operation, answer, headers)
 
 
@@ -80,13 +80,13 @@ def check_write_answer(answer: dict[str, Any], headers: Mapping[str, str]) -> di
 
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object with binary values as bytes; return an empty one if the body is not an object."""
-    return _json(body, object_hook=_with_bytes)
+    return _parse(body, _WITH_BYTES)
 
 
-def _json(body: bytes, **how: Any) -> dict[str, Any]:
-    """Parse a JSON object; return an empty one if the body is not an object."""
+def _parse(body: bytes, decoder: json.JSONDecoder) -> dict[str, Any]:
+    """Parse a JSON object in UTF-8; return an empty one if the body is not an object."""
     try:
-        value = json.loads(body, **how)
+        value = decoder.decode(body.decode("utf-8", "surrogatepass"))
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
@@ -121,3 +121,7 @@ def _with_bytes(members: dict[str, Any]) -> dict[str, Any]:
             a2b_base64(element) if isinstance(element, str) else element for element in members["BS"]
         ]
     return members
+
+
+_PLAIN: Final = json.JSONDecoder()
+_WITH_BYTES: Final = json.JSONDecoder(object_hook=_with_bytes)
