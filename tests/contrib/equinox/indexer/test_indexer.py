@@ -372,7 +372,7 @@ def test_a_process_told_another_number_of_partitions_is_refused() -> None:
     feeds.indexer().register()
     feeds.indexer().register()
     feeds.partitions = 8
-    with pytest.raises(InvalidInput, match="4 on record") as refusal:
+    with pytest.raises(InvalidInput, match="must be 4, as recorded in the index") as refusal:
         feeds.indexer().register()
     assert refusal.value.field == "EPOCHAL_TIPS_PARTITIONS"
 
@@ -388,7 +388,7 @@ def test_a_refused_number_of_partitions_is_on_record_until_the_right_one_is_back
     for count in (8, 2):
         feeds.partitions = count
         for _ in range(2):
-            with pytest.raises(InvalidInput, match="4 on record"):
+            with pytest.raises(InvalidInput, match="must be 4, as recorded in the index"):
                 feeds.indexer().register()
         assert f"deployed for {count} partitions of tips, and the index has 4" in failure()
     feeds.partitions = 4
