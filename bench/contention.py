@@ -48,7 +48,7 @@ from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import TURN, Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables
 

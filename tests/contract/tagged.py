@@ -21,7 +21,8 @@ from epochal.plan.conditions import All, BeginsWith, Present
 from epochal.plan.ops import Execute, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, TaggedStore
+from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import PATIENT
 from tests.support.tables import Tables

@@ -34,7 +34,7 @@ from epochal.store.also import (
 )
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from tests.support.contract_run import PREFIX
 from tests.support.tables import light, make

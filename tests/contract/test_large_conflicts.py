@@ -38,7 +38,7 @@ from epochal.layout.tables import store_tables
 from epochal.model.outcomes import Conflict
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute, Op, Oversized, Reply
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from tests.support.api import Answer, Api
 from tests.support.async_deciders import async_aggregate_deciders, async_decisions
 from tests.support.tables import Tables, light

@@ -106,7 +106,7 @@ FACES = {
     "epochal/store/streams.py": STORE,
     "epochal/store/appending.py": STORE,
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
-    "epochal/store/tagged.py": STORE,
+    "epochal/store/tagged_pages.py": STORE,
     "epochal/store/tag_turns.py": "its keys are the tags that have streams",
     "epochal/store/listings.py": STORE,
     "epochal/store/tagged_importer.py": STORE,

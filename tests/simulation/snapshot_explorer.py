@@ -28,7 +28,7 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import explore, put
 

@@ -16,7 +16,7 @@ from epochal.pages.tags.entries import EventOfTag, TagStreams, entries_of, recor
 from epochal.plan.ops import Execute, TransactionWrite
 from epochal.plan.values import Item
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from tests.simulation.dcb_history import History
 from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on

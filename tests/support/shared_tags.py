@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epochal.model.events import Event
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from tests.support.counted_stores import CountedStores
 
 COURSE, TERM, STUDENT = "course:1", "term:1", "student:1"

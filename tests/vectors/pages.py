@@ -31,7 +31,7 @@ from epochal.plan.values import Item
 from epochal.store.bulk import Bulk, BulkAppend
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_deployment, memory_tables
 

@@ -44,7 +44,7 @@ from epochal.plan.ops import (
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 TABLE = "streams"

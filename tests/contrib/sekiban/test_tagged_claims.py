@@ -13,7 +13,7 @@ from epochal.model.bodies import Claim
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.store.encoding import BodyCodec
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.stores import MemoryBodies, memory_tagged_events
 
 CONTENT = b'{"seats":1}'

@@ -22,7 +22,8 @@ from epochal.model.stream_names import TIMER_CANCELLED
 from epochal.plan.ops import Op, Reply
 from epochal.scheduling import after, cancel, later
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents, TaggedStore
+from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.stores import MemoryBodies, memory_deployment, memory_streams
 
 REMINDED = Event(type="Reminded")

@@ -13,7 +13,7 @@ from epochal.model.position_text import read_position, write_position
 from epochal.model.positions import Position
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.tags import append
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.stores import memory_tagged_events
 
 TAG, FACT = "course:1", "closed:1"

@@ -16,7 +16,7 @@ from epochal.pages.layout import Pages
 from epochal.pages.tags.entries import TagStreams
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 DIRECTIONS = ("forward", "backward")

@@ -13,7 +13,7 @@ from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Put
 from epochal.plan.values import binary, number, text
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.stores import memory_tables, memory_tagged_events
 
 OF_A: Final = Query(items=(QueryItem(tags=frozenset({"a"})),))

@@ -49,7 +49,7 @@ from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.joined import JoinedAppends
 from epochal.store.listings import listings_of
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
 from tests.support.async_deciders import async_decisions

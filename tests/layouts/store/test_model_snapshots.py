@@ -17,7 +17,7 @@ from epochal.deciders.projections import Projection, projection
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 from tests.support.examples import seeds

@@ -64,7 +64,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.listings import listings_of
 from epochal.store.streams import Streams, streams_of
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.feeds import MemoryStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects

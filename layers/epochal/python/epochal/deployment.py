@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epochal.read_models.documents import ReadModels
     from epochal.store.encoding import Bodies, BodyCodec, Objects
     from epochal.store.streams import Streams
-    from epochal.store.tagged import TaggedEvents
+    from epochal.store.tagged_pages import TaggedEvents
 
 
 class Links(Protocol):

@@ -17,7 +17,7 @@ from epochal import extensions
 if TYPE_CHECKING:
     from epochal.read_models.documents import ReadModels
     from epochal.store.streams import Streams
-    from epochal.store.tagged import TaggedEvents
+    from epochal.store.tagged_pages import TaggedEvents
     from epochal.testing.feeds import MemoryStore
 
 pytest_plugins = [*extensions.places("fixtures")]

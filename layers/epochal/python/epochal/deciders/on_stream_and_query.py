@@ -22,7 +22,7 @@ from epochal.model.stream_append import StreamAppend
 from epochal.store.answers import token_of
 from epochal.store.appending import AppendOptions, append_on
 from epochal.store.queueing import Key
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 
 E = TypeVar("E")
 R = TypeVar("R")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from epochal.feed.reader import FeedReader
     from epochal.read_models.documents import ReadModels
     from epochal.store.streams import Streams
-    from epochal.store.tagged import TaggedEvents
+    from epochal.store.tagged_pages import TaggedEvents
 
 T = TypeVar("T")
 

@@ -4,6 +4,7 @@ Programs use these modules:
 
     streams            appends to named streams, and loads, reads, prunes and deletes them
     tagged             appends tagged events, also under a condition, and reads them by queries
+    tagged_pages       does so in the layout pages, where each tag is a stream
     bulk, joined       makes many appends in one call; joins concurrent appends of one process in one write
     listings           lists all events, tags and groups of a store of tagged events
     tagged_importer    imports a history into tagged events
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
     from epochal.store.reading import StreamPage as StreamPage
     from epochal.store.reading import StreamState as StreamState
     from epochal.store.streams import Streams as Streams
-    from epochal.store.tagged import TaggedEvents as TaggedEvents
     from epochal.store.tagged import TaggedStore as TaggedStore
     from epochal.store.tagged_importer import ImportedEvent as ImportedEvent
     from epochal.store.tagged_importer import TaggedImporter as TaggedImporter
+    from epochal.store.tagged_pages import TaggedEvents as TaggedEvents
 
 _NAMES = {
     "bulk": (
@@ -85,14 +86,12 @@ _NAMES = {
         "StreamState",
     ),
     "streams": ("Streams",),
-    "tagged": (
-        "TaggedEvents",
-        "TaggedStore",
-    ),
+    "tagged": ("TaggedStore",),
     "tagged_importer": (
         "ImportedEvent",
         "TaggedImporter",
     ),
+    "tagged_pages": ("TaggedEvents",),
 }
 
 __all__ = [*chain.from_iterable(_NAMES.values())]  # noqa: PLE0604  every element is a string: the keys of the table above

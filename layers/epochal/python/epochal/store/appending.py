@@ -48,7 +48,7 @@ from epochal.store.tag_turns import ends_left, keys_of, leave_ends, tags_of
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
-    from epochal.store.tagged import TaggedEvents
+    from epochal.store.tagged_pages import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,8 @@ from epochal.pages.tags.listing import (
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item
-from epochal.store.tagged import TaggedEvents, TaggedStore
+from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_pages import TaggedEvents
 
 T = TypeVar("T", TagEntry, Recorded)
 

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from epochal.model.moments import AsOf
     from epochal.model.tag_answers import Takes
     from epochal.model.tags import Query
-    from epochal.store.tagged import TaggedEvents
+    from epochal.store.tagged_pages import TaggedEvents
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
@@ -681,7 +681,7 @@ class Streams:
         Raises:
             InvalidInput: the layout has no tags.
         """
-        from epochal.store.tagged import tagged_events_of  # noqa: PLC0415  most streams have no tags
+        from epochal.store.tagged_pages import tagged_events_of  # noqa: PLC0415  most streams have no tags
 
         return tagged_events_of(self)
 

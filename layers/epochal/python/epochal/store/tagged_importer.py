@@ -27,7 +27,8 @@ from epochal.model.tag_answers import DatedEvent
 from epochal.model.tags import make_place, parse_place
 from epochal.pages.tags.append import append
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.store.tagged import TaggedEvents, TaggedStore
+from epochal.store.tagged import TaggedStore
+from epochal.store.tagged_pages import TaggedEvents
 
 _OPENED: Final = b'{"copied":true,'
 

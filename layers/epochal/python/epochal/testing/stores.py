@@ -18,7 +18,7 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter, turn
 from epochal.store.encoding import verified
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+from epochal.store.tagged_pages import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 
