@@ -61,6 +61,7 @@ INNER = {
         "feed.hydration.HydrateUnopened",
         "feed.page_filling.PageBounds",
         "model.moments.Ticks",
+        "model.outcomes.RefusedAppend",
         "store.encoding.Bodies",
         "store.encoding.Objects",
         "testing.memory.MemoryTables",

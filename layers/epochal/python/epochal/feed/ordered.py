@@ -219,7 +219,7 @@ class _Partition:
     Attributes:
         number: number of the partition.
         hydrate: reads its events.
-        wanted: filter of spans.
+        predicate: filter of spans.
         walk: position in the index.
         reached: time of its last entry: everything else it contains counts as later.
         left: entries that were read and not taken yet.
