@@ -61,7 +61,7 @@ class Waker(Construct):
     """
 
     def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
-        """Make the Lambda function that sends wake-ups to the queues of a stack's reactions.
+        """Create the Lambda function that wakes a stack's reactions when they are deployed.
 
         Args:
             shared: settings, stores and code of the function.

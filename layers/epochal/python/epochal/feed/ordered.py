@@ -539,7 +539,7 @@ class OrderedReader:
         return released
 
     def _before(self, held: _Held) -> _Held | None:
-        """Return the event that must be released next so that this one can be; None if there is none.
+        """Return the event that must be released before this one: its stream's first or its cause; None if none.
 
         A circle of causes counts as none.
         """

@@ -198,7 +198,7 @@ class FeedReader:
         wait: float = 0.0,
         **options: Unpack[PageOptions],
     ) -> FeedPage:
-        """Read a page of the items from `start` on: at least `limit` if there are as many.
+        """Read a page from `start`: `limit` items and the rest of their entry; fewer if time or room runs out.
 
         It includes all of the entry that reaches the limit. A page with data ends before its limit with the entry that
         brings it to 64 MB of large bodies.

@@ -66,7 +66,7 @@ def _decoded(path: str) -> str:
 
 
 def request_of(event: Mapping[str, Any], path: Mapping[str, str], remaining: float) -> Request:
-    """Build the request that a Lambda event carries.
+    """Build the request that a Lambda event (payload format 2.0) carries, without its method.
 
     Args:
         path: values of the path's parameters.

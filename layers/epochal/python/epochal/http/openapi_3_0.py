@@ -53,7 +53,7 @@ def _converted(part: Any) -> Any:
 
 
 def _schema(schema: Schema) -> Schema:
-    """Convert a JSON schema to the dialect of OpenAPI 3.0."""
+    """Convert a schema to OpenAPI 3.0: `null`, examples, base64, and keywords beside a `$ref`; no others."""
     converted = {name: value for name, value in schema.items() if name not in ("examples", "contentEncoding")}
     if "properties" in converted:
         converted["properties"] = {name: _schema(member) for name, member in converted["properties"].items()}

@@ -217,7 +217,7 @@ def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | Non
 
 
 def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[list[StoredSpan]]:
-    """Read the entries of an epoch before an offset, newest items first, with one or two requests."""
+    """Return entries of an epoch before an offset, newest first: the Tip's, or those of the calves read."""
     if end > tip.span.base:
         return [tip.span.before(end)]
     if not end:

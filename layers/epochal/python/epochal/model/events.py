@@ -359,7 +359,7 @@ MAX_ID_BYTES: Final = 1024
 
 
 def check_event(event: Event, field: str, *, tags: bool) -> None:
-    """Raise `InvalidInput` for a type or id that no stream takes, or tags with an id or without `tags`.
+    """Raise `InvalidInput` for a bad type, correlation or causation id, or tags with an id or without `tags`.
 
     The form of tags, and times, are not checked.
     """

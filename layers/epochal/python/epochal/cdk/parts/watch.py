@@ -261,7 +261,7 @@ def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
 
 
 def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], dict[str, cloudwatch.IMetric]]:
-    """Return metrics of failed requests and of all requests, by id in an expression.
+    """Return metrics of an API's failed requests, and of all its requests, as two mappings by id.
 
     They are metrics of the gateway, or of each function's URL.
     """

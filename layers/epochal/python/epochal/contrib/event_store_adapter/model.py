@@ -72,7 +72,7 @@ class RecordedAggregateEvent:
         return str(self.aggregate)
 
     def json(self) -> Any:
-        """Parse the event's data as plain JSON, as `json.loads` does.
+        """Parse the event's data as JSON; raise `CorruptData` if it is none, `InvalidInput` if it is sealed.
 
         Raises:
             InvalidInput: the data is sealed, or of a version above 1: its codec reads that.

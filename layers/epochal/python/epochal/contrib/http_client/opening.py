@@ -18,7 +18,7 @@ def open_http_streams(
     patience: Patience = PATIENCE,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> HttpStreams:
-    """Open the named streams behind an HTTP API, for programs without rights on its tables.
+    """Open the store of streams of an HTTP API, for programs without rights on its tables.
 
         with open_http_streams("https://abc123.execute-api.eu-central-1.amazonaws.com") as streams:
             streams.append("Cart-1", [Event.json("Opened", {})], expected=NO_STREAM)

@@ -128,7 +128,7 @@ class HttpStreams:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Append events to a stream, replace its unfolds, or both, in one atomic write.
+        """Append events, replace unfolds, or both, in one atomic write; raise `ConflictError` on a conflict.
 
         Args:
             stream: name of the stream.

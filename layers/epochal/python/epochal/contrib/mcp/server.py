@@ -303,7 +303,7 @@ class Tools:
         )
 
         def wanted(event: FeedEvent) -> bool:
-            """Whether an event has a wanted type and time, and contains the words."""
+            """Whether an event has a wanted type and time, and contains `words` as one text, ignoring case."""
             if types is not None and event.type not in types:
                 return False
             if first is not None or last is not None:
