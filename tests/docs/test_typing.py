@@ -1,6 +1,7 @@
 """The Python in the README and the guides passes `mypy --strict` and pyright, each document as one program.
 
-A block that begins with the name of a file is a program of its own.
+A block that begins with the name of a file is a program of its own. One that begins with `# in` and a name is a part
+of an example, which is checked as a whole elsewhere.
 """
 
 from __future__ import annotations
@@ -30,13 +31,21 @@ SECONDS = 240
 
 def programs(document: Path) -> dict[str, str]:
     """All Python of a document, by the program's name, each line under the number that it has there."""
-    text, stem = document.read_text("utf-8"), document.stem.replace("-", "_").lower()
+    # With a prefix, no page hides a module of Python, as `platform` would.
+    text, stem = document.read_text("utf-8"), f"page_{document.stem.replace('-', '_').lower()}"
     found: dict[str, list[str]] = {}
-    for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+    for block in re.finditer(r"^```python\n(?!# in )(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         file = re.match(r"# (?:\w+/)*(\w+)\.py\n", block[1])
         lines = found.setdefault(f"{stem}_{file[1]}" if file else stem, [])
         lines += [""] * (text.count("\n", 0, block.start(1)) - len(lines)) + block[1].splitlines()
-    return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
+    joined = {name: "\n".join(lines) + "\n" for name, lines in found.items()}
+    files = "|".join(name.removeprefix(f"{stem}_") for name in joined if name != stem)
+    return {
+        name: re.sub(rf"^from ({files}) import", rf"from {stem}_\1 import", source, flags=re.MULTILINE)
+        if files
+        else source
+        for name, source in joined.items()
+    }
 
 
 def written(place: Path) -> dict[str, str]:
@@ -47,7 +56,7 @@ def written(place: Path) -> dict[str, str]:
         sources |= programs(document)
     for name, source in sources.items():
         if "_test_" in name:  # who writes tests leaves what fixtures are to pytest
-            source += "# mypy: allow-untyped-defs\n"  # noqa: PLW2901  the same program
+            source += "# mypy: allow-untyped-defs, allow-untyped-calls\n"  # noqa: PLW2901  the same program
         (place / f"{name}.py").write_text(source, "utf-8")
     return sources
 
