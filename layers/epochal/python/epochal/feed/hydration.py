@@ -134,11 +134,11 @@ def events_of(
             candidates = batches.candidates(ranges)
             reads: list[Iterator[list[_Event]]] = []
             while candidates:
-                found, candidates = batches.read(candidates)
-                in_batches |= found.keys()
-                at_hand = [events for events in found.values() if isinstance(events, list)]
-                others = [events for events in found.values() if not isinstance(events, list)]
-                reads += [iter(at_hand), reading.map(list, others)]
+                events_by_range, candidates = batches.read(candidates)
+                in_batches |= events_by_range.keys()
+                decoded = [events for events in events_by_range.values() if isinstance(events, list)]
+                encoded = [events for events in events_by_range.values() if not isinstance(events, list)]
+                reads += [iter(decoded), reading.map(list, encoded)]
             singly = (range_ for range_ in ranges if range_ not in in_batches)
             reads.append(reading.map(lambda range_: list(hydrate(*range_)), singly))
             by_place = {
