@@ -102,7 +102,7 @@ def snapshot(
     version: str = "",
     trust_unmarked: bool = False,
 ) -> Access[S, E]:
-    """Build a strategy that stores the state with every append, so that a load reads one item.
+    """Build a strategy that stores the state as an unfold with every append, so a load reads one item.
 
     A snapshot is used as long as its class has the shape that it was made with; after that, events are used.
 

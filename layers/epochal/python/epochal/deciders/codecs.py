@@ -124,9 +124,10 @@ class EventCodec(Generic[E]):
         must_be_plain(self.decode, "decode")
 
     def read(self, event: StoredEvent) -> E | None:
-        """Decode an event that a reader, reaction or read model receives; None if there is nothing to decode.
+        """Decode an event as it was read; None if gone, a timer's or skipped; raise `UnknownType` if unknown.
 
-        None if its type is unknown and `skips_unknown`, if it belongs to a timer, or if the feed says that it is gone.
+        It is for what readers, reactions and read models receive. None if its type is unknown and `skips_unknown`, if
+        it belongs to a timer, or if the feed says that it is gone.
 
         Args:
             event: event as it was read: `Recorded`, or `FeedEvent`.
@@ -283,7 +284,7 @@ def json_codec(
 
 
 def _register(types: tuple[type[E], ...], classes_by_name: Mapping[str, type[E]]) -> dict[str, type[E]]:
-    """Return classes by stored name; raise `TypeError` if two classes have one name."""
+    """Return classes by stored name; raise `TypeError` for a non-class, or two classes under one name."""
     register = dict(classes_by_name)
     for kind in types:
         if not isinstance(kind, type):
@@ -302,7 +303,7 @@ class StoredClass(NamedTuple):
     versions: Versions
 
     def write(self, event: object) -> bytes:
-        """Encode an event as JSON; raise `InvalidInput` if it could not be read back."""
+        """Encode an event as JSON, with any version mark; raise `InvalidInput` if a value cannot be stored."""
         name = f"events.{type(event).__name__}"
         try:
             return json.dumps(self.versions.mark(self.form.write(event)))
@@ -315,7 +316,7 @@ class StoredClass(NamedTuple):
             raise InvalidInput(f"{name}.{unwritable.path}".rstrip("."), unwritable.with_value()) from None
 
     def read(self, stored: Stored) -> Any:
-        """Decode an event from its stored body; raise `CorruptData` if that does not fit its class."""
+        """Decode a stored event, upcasting old versions; raise `CorruptData` if it does not fit its class."""
         try:
             if self.versions.steps or _MARK in stored.data:
                 return self.form.read(self.versions.unmark(json.loads(stored.data)))

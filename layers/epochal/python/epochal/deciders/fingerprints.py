@@ -62,7 +62,7 @@ class _Descriptions:
         self._seen: dict[type, int] = {}
 
     def of(self, hint: Any) -> Any:
-        """Describe a type as plain JSON."""
+        """Describe a type hint as plain JSON: a name, or a list of a name and the parts' descriptions."""
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
         if type(hint).__name__ == "TypeAliasType":  # `type X = …`, from Python 3.12 on
@@ -87,7 +87,7 @@ class _Descriptions:
         return [self.of(element) for element in part] if isinstance(part, list) else self.of(part)
 
     def _class(self, kind: type) -> Any:
-        """Describe a class by its fields, or an enumeration by its members."""
+        """Describe a class by its fields or enum members, else by name; by a number if described before."""
         if issubclass(kind, Enum):
             return ["enum", *([name, _value(member.value)] for name, member in kind.__members__.items())]
         fields = _fields(kind)
@@ -130,7 +130,7 @@ def _dataclass(kind: Any) -> Iterator[_Field]:
 
 
 def _attrs(kind: Any) -> Iterator[_Field]:
-    """Iterate over the stored fields of a class of attrs."""
+    """Yield the fields that the constructor of a class of attrs takes, with types and defaults."""
     from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
 
     hints = _hints(kind)
@@ -142,7 +142,7 @@ def _attrs(kind: Any) -> Iterator[_Field]:
 
 
 def _pydantic(fields: Mapping[str, Any]) -> Iterator[_Field]:
-    """Iterate over the stored fields of a Pydantic model."""
+    """Yield the fields of a Pydantic model by the names they are written as, with types and defaults."""
     from pydantic_core import PydanticUndefined  # noqa: PLC0415  as above
 
     for name, field in fields.items():
@@ -176,7 +176,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _default(value: Any, factory: Any, missing: Any) -> Any:
-    """Describe the default of a field; None if it has none.
+    """Describe the default of a field, a factory only by its name; None if it has no default.
 
     A factory is never called: it may read a clock.
     """

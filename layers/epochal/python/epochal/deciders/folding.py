@@ -272,7 +272,7 @@ class Folder(Generic[S, E]):
     def _backward(
         self, head: Head, start: _Start[S], first: int, end: int, is_origin: Callable[[E], bool]
     ) -> tuple[S, tuple[E, ...]]:
-        """Read events newest first up to an origin; return the state at `first` and the events from there."""
+        """Read newest first up to an origin, else forward; return the state at `first`, and events from there."""
         earlier, events, reached = list[E](), list[E](), end
         begun: S | None = None
         for item in self._newest_first(head, start, end):
@@ -298,7 +298,7 @@ class Folder(Generic[S, E]):
         raise EventsPruned(head.stream, hole.first, hole.end, start.stands_in)
 
     def _newest_first(self, head: Head, start: _Start[S], end: int) -> Iterator[Recorded | Hole]:
-        """Read events newest first to find an origin; if a state is known, only those in the head.
+        """Return events before `end`, newest first; if a state is known, no more than the head has after it.
 
         Part of the older events would go far beyond that state.
         """
@@ -311,7 +311,7 @@ class Folder(Generic[S, E]):
         )
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
-        """Decode an event into a sequence of one; empty if it is a timer's, or unknown and may be skipped."""
+        """Decode an event into a tuple, empty for a timer's or skipped one; raise `UnknownType` if unknown."""
         if recorded.type in TIMERS:
             return ()
         event = must_be_done(self.codec.decode(_stored(recorded, recorded.index, recorded.stream)), "decode")
@@ -348,7 +348,7 @@ def _unchanged(known_head: Known[Head], head: Head) -> bool:
 
 
 def _stored(source: Recorded | RecordedUnfold, index: int, stream: str) -> Stored:
-    """Convert a stored event or unfold into the form that codecs decode; its body must have been fetched."""
+    """Convert a stored event or unfold for codecs; raise `CorruptData` if its body was not fetched."""
     if isinstance(source.data, Claim) or isinstance(source.meta, Claim):
         raise CorruptData(f"{source.type} (index {index}): its body was not fetched")
     return Stored(

@@ -121,9 +121,10 @@ class Loader(Generic[S, E]):
         return self.read(stream, cached)
 
     def read_lagging(self, stream: str, before: Loaded[S] | None = None) -> Loaded[S]:
-        """Load a state by an eventually consistent read, or return the one `before` if that is later.
+        """Load a state by an eventually consistent read, or a consistent one if it fails; or return `before`.
 
-        It is unconfirmed, and not cached, because it may be of any age; what a decision on it leads to is cached.
+        `before` is returned if it is later than what the store returns. What is read eventually consistently is
+        unconfirmed, and not cached, because it may be of any age; what a decision on it leads to is cached.
         """
         begun = self.now()
         folder = replace(self.folder, consistent=False)
@@ -177,7 +178,7 @@ class Loader(Generic[S, E]):
         return outcome
 
     def keep(self, stream: str, loaded: Loaded[S], as_of: float) -> None:
-        """Cache a state if its stream exists."""
+        """Cache a state, if there is a cache and the state's stream exists."""
         token = token_of(loaded.known_head)
         if self.cache is not None and token is not None:
             entry = CachedState(

@@ -217,7 +217,9 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         return Earlier(answer=partial(self.over(self.driver.reading_back())._earlier, written))  # noqa: SLF001  its own
 
     def decide(self, *, attempts: int = ATTEMPTS, metadata: Mapping[str, Any] | None = None) -> tuple[R, T]:
-        """Make the decision; return the function's result and the outcome, with the capacity of all requests.
+        """Load, decide and append, again if others were faster; return the function's result and the outcome.
+
+        The outcome has the capacity of all requests.
 
         Args:
             attempts: number of decisions before `Contended` is raised.

@@ -16,7 +16,7 @@ from epochal.model.body_marks import VERSION
 
 
 def check_struct(kind: Any, *, event: bool) -> None:
-    """Check that a msgspec class, and those in its fields, can be read back as they are written.
+    """Raise `TypeError` unless a msgspec class, with those in its fields, can be read back as written.
 
     An `event` is checked by the rules of events, too.
 
@@ -40,7 +40,7 @@ def check_struct(kind: Any, *, event: bool) -> None:
 
 
 def _fields(root: Any) -> Iterator[tuple[type, inspect.Field]]:
-    """Iterate over the fields of a class and of the classes in its fields, each class once."""
+    """Yield the fields of a class and of the classes in its fields, each with its class, each class once."""
     seen, infos = set[Any](), [root]
     while infos:
         info = infos.pop()

@@ -19,7 +19,7 @@ _SERIALIZERS = (pydantic.PlainSerializer, pydantic.WrapSerializer)
 
 
 def check_fields(schema: Any, kind: type, *, event: bool) -> None:
-    """Check that all fields of a Pydantic class, at any depth, can be read back as they are written.
+    """Raise `TypeError` unless all fields of a Pydantic class, at any depth, can be read back as written.
 
     Those of an `event` are checked by the rules of events, too.
 

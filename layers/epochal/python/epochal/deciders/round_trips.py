@@ -179,7 +179,7 @@ def _other(value: Any, back: Any) -> Mismatch:
 
 
 def unwritable_in(value: Any) -> Mismatch | None:
-    """Find the part of a value that JSON cannot hold; None if there is none.
+    """Return a `Mismatch` for the first part of a value that JSON cannot hold; None if there is none.
 
     Such parts are lone surrogates, numbers that are not finite, and integers with more digits than Python writes.
     """

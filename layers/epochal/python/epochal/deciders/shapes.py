@@ -108,7 +108,7 @@ def fixed_of(shapes: Sequence[Shape]) -> Shape:
     rule = f"must be an array of length {len(shapes)}"
 
     def convert(way: Callable[[Shape], Convert], build: Callable[[Iterable[Any]], Any]) -> Convert:
-        """Build a function that converts each element by its own shape."""
+        """Build a function that checks an array's length and converts each element by its own shape."""
 
         def converted(value: Any) -> Any:
             """Convert each element of an array; raise `Mismatch` if it has another length."""
@@ -318,7 +318,10 @@ _MOST_DIGITS: Final = sys.int_info.default_max_str_digits
 
 
 def _write_decimal(value: Any) -> Decimal:
-    """Return a decimal if it can be read back; without a point and an exponent it is read as an integer."""
+    """Return a finite decimal; raise `Mismatch` if it would be read as an integer with too many digits.
+
+    Without a point and an exponent it is read as an integer.
+    """
     number = _finite_decimal(value)
     if number.adjusted() >= _MOST_DIGITS and number.as_tuple().exponent == 0:
         raise Mismatch(

@@ -137,7 +137,7 @@ def is_upcast(stored_class: StoredClass | None, data: bytes) -> bool:
 
 
 def warn_once(kind: str, why: str) -> None:
-    """Warn that states are not made from a kind of snapshot, once for each kind and reason."""
+    """Log that a kind of snapshot is not used, once for each kind and reason."""
     if (kind, why) not in _warned:
         _warned.add((kind, why))
         _LOGGER.warning(

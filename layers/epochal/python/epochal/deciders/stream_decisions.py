@@ -264,7 +264,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         return self._unless_decided(loaded, base)
 
     def plan(self, base: DecisionBase) -> Plans[R]:
-        """Call the user's function to decide, and return a plan of what each stream stores.
+        """Check the expected versions, call the user's function, and return a plan of what each stream stores.
 
         An error of a joint decision is kept in the plan. It is raised only if all streams had these states at one
         moment.
@@ -323,7 +323,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Outcome | Moved[DecisionBase, R, _All]:
-        """Send the append; return the outcome, with that of each stream."""
+        """Append if the streams have the known heads, with the writes of `also`; return the outcome."""
         known_heads = {
             party.stream: state.known_head for party, state in zip(self.parties, base.loaded, strict=True)
         }
@@ -429,7 +429,7 @@ def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E
 
 
 def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, Transacted[S, E]]:
-    """Reconstruct the state on which an appended decision was made, and its outcome.
+    """Reconstruct the outcome of a stored decision and, with `whole`, the state it was made on.
 
     Args:
         whole: whether that state is needed. Without it, the state after an append that is still the last is the

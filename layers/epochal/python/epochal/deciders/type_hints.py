@@ -87,7 +87,7 @@ class _Shapes:
         return write
 
     def of(self, hint: Any) -> Shape:
-        """Return the shape of a type hint."""
+        """Return the shape of a type hint; raise `TypeError` if it has no form in JSON."""
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
         if hint is datetime and self._aware:

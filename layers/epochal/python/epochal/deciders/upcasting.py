@@ -78,7 +78,7 @@ class Versions:
         return max((step.to for step in self.steps.values()), default=1)
 
     def mark(self, value: Any) -> Any:
-        """Return the object to store: with its version in `$v`, unless that is the first.
+        """Return the object to store, with its version in `$v` if above 1; raise `Mismatch` if it has a `$v`.
 
         Raises:
             Mismatch: it has a member of that name, which would be read as the version.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def boto3_carrier(client: DynamoDBClient) -> Carrier:
-    """Build a carrier that sends requests through a boto3 client; it is safe to share between threads."""
+    """Build a thread-safe carrier that sends requests through a boto3 client, but parses answers itself."""
     parse_answers(client)
     retries = may_retry(client)
 

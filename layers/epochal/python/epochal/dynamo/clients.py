@@ -70,7 +70,7 @@ def credentials() -> Credentials:
 
 
 def service_from_botocore(*, endpoint: str | None, region: str | None) -> Service | str:
-    """Let botocore find DynamoDB's address and credentials, or return why a boto3 client is needed.
+    """Return DynamoDB's address and credentials as botocore finds them, or why a boto3 client is needed.
 
     This covers profiles and roles, FIPS, dual stack and other partitions. A text says why plain signed requests are not
     enough, as with a proxy.

@@ -49,9 +49,9 @@ def specs() -> dict[str, TableSpec]:
 
 
 def kind_named(table: str) -> str | None:
-    """Return the kind of table that a stack gives this name; None if the name is not a stack's.
+    """Return the kind of table in a name of a stack's form; None for any other name, and for archives.
 
-    None also for an archive, which is of the kind that it keeps.
+    An archive is of the kind that it keeps.
     """
     match = re.fullmatch(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(specs())})", table)
     kind = None if match is None else match["kind"]

@@ -149,7 +149,7 @@ def outcome_after_refusal(
 
 
 def own_outcome(batch: Packed, refused: Blocked) -> Appended | Undetermined | None:
-    """Return the outcome of a refused write, from the page that refused it; None if it was not applied."""
+    """Judge from the refusing page whether our write was applied: `Appended`, `Undetermined`, or None."""
     planned = refused.planned
     if planned is None:
         return None

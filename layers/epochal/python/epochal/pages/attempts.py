@@ -63,7 +63,7 @@ def write(table: str, batch: Packed, known_head: Known[Page]) -> Steps[Planned |
 def next_write(
     table: str, batch: Packed, known_head: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
-    """Plan the write that appends a batch after the known last page; return it, or what blocks it.
+    """Plan the write that appends a batch, closing the last page if it must; return it, or what blocks it.
 
     If the page does not take the batch, it is closed first; what the next page needs of it is read.
 
@@ -88,7 +88,7 @@ def next_write(
 
 
 def read_reply(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
-    """Return a write that was applied, or else the page that refused it.
+    """Return the write if it was applied, or the page that refused it; raise `TooLarge` for an overflow.
 
     Raises:
         TooLarge: the page would be larger than an item may be.

@@ -294,7 +294,7 @@ def _operation(plan: Plan) -> TransactionWrite | Transact:
 def _plan(
     commit: Commit, part: CommitPart[R], heads: dict[str, Known[Page]], leaving: Container[str]
 ) -> Steps[Plan | Heads]:
-    """Plan the writes of one try on the known last pages; return the plan, or the pages that changed.
+    """Plan the writes of one try, closing pages where needed; return it, or the last pages that changed.
 
     A page may have to be closed first, by a write of its own; then `heads` gets the closed page.
 
@@ -338,9 +338,9 @@ def _latest(commit: Commit, heads: Mapping[str, Known[Page]]) -> Ticks:
 
 
 def _too_small(plan: Plan, reply: Overflow) -> set[str]:
-    """Return the streams that must begin a new page, since extending the last one exceeds its size limit.
+    """Return the streams whose extended page a new one may follow; raise `TooLarge` if there are none.
 
-    They are all streams whose last page was extended.
+    They must begin a new page, since extending the last one exceeds its size limit.
 
     Raises:
         TooLarge: no stream can begin a new page instead, or an item of the program's own would be too large.

@@ -502,7 +502,7 @@ class Writer:
 
 
 def number_at(data: bytes, offset: int) -> tuple[int, int]:
-    """Read a number of at least 0; return it and the offset after it.
+    """Read a number of at least 0, seven bits a byte; return it and the offset after it.
 
     Raises:
         CorruptData: the number is cut off, too long, or not in its shortest form.

@@ -116,7 +116,7 @@ def _ends(head: Page | None) -> tuple[int, ...]:
 def earlier_outcome(
     batch: Packed, head: Page | None, since: int, *, anywhere: bool
 ) -> Steps[Appended | Undetermined | None]:
-    """Return the outcome of an earlier append of the batch's ids; None if there is none.
+    """Return the outcome of an earlier append of the batch's ids; None if none; may raise `IdTaken`.
 
     Args:
         head: last page of the stream.
@@ -137,7 +137,7 @@ def earlier_outcome(
 
 
 def outcome_on_last_pages(batch: Packed, head: Page) -> Steps[Appended | Undetermined | None]:
-    """Return the outcome of an earlier append of the ids, from the pages read with the head; None if none.
+    """Look for all ids in a row on the pages that came with the head; return the outcome, or None.
 
     Raises:
         IdTaken: some of the ids are there, and not all of them in a row.
@@ -149,7 +149,7 @@ def outcome_on_last_pages(batch: Packed, head: Page) -> Steps[Appended | Undeter
 def _outcome_anywhere(
     batch: Packed, pages: Sequence[Page], first: int
 ) -> Steps[Appended | Undetermined | None]:
-    """Return the outcome of an earlier append of the ids from index `first` on; None if there is none.
+    """Look for all ids in a row from index `first` on; return the outcome of their append, or None.
 
     Args:
         pages: last pages of the stream, newest first.

@@ -283,6 +283,7 @@ def stamp_size(stamp: bytes | None) -> int:
 
 
 def _read(item: Item, table: str, before: tuple[Page, ...]) -> Page:
+    """Build a page from an item's attributes; `read_page` then checks whether these fit each other."""
     frames = tuple(
         [
             read_frame(member["B"] if type(member["B"]) is bytes else _bytes(member))

@@ -19,7 +19,7 @@ from epochal.plan.ops import Steps
 
 
 def append_whole(table: str, whole: Packed, known_head: Known[Page]) -> Steps[Outcome]:
-    """Append joined batches on exactly the known last page; otherwise return a conflict."""
+    """Append joined batches in one write on exactly the known last page; return outcome or conflict."""
     refused = yield from write(table, whole, known_head)
     if isinstance(refused, Planned):
         return refused.appended

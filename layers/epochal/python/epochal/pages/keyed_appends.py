@@ -54,7 +54,7 @@ class PageAttempts:
         return load(self.table, self.batch.stream)
 
     def append_on(self, known_head: Known[Page], *, repeatable: bool) -> Steps[Outcome]:
-        """Append on exactly the known last page, in one commit with the writes of `also`."""
+        """Append on exactly the known last page, in one commit with the writes of `also`; return the outcome."""
         if not self.also:
             return (yield from append_on(self.table, self.batch, known_head, repeatable=repeatable))
         part, stream = StreamsPart.of(self.table, [(self.batch, exactly(known_head))]), self.batch.stream

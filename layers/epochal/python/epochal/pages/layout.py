@@ -91,7 +91,7 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Outcome]:
-        """Append batches to several streams, with writes to the program's own tables; all or nothing."""
+        """Append batches to several streams and make the writes of `also`, all or nothing; return the outcome."""
         return (yield from several.append_all(table, _all_packed(appends), key, also))
 
     def append_all_on(
@@ -102,7 +102,7 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Outcome]:
-        """Append batches if these streams and those in `reads` have the known last pages; all or nothing."""
+        """Append batches, all or nothing, if their streams and `reads` are unchanged; return the outcome."""
         return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
 
     def append_tagged(
@@ -115,7 +115,7 @@ class Pages:
         *,
         reads: Mapping[str, Known[Page]] | None = None,
     ) -> Steps[Outcome]:
-        """Append events with tags to streams, if nothing new matches a condition; all or nothing."""
+        """Append to streams and tags, all or nothing, unless new events match `condition`; return the outcome."""
         from epochal.pages.tags.mixed import append_mixed  # noqa: PLC0415  most appends have no tags
 
         batches = _all_packed(appends)

@@ -157,7 +157,7 @@ def end(item: Item) -> End | None:
 
 
 def _end(page: Page) -> End:
-    """Return the end of a page's events and what is pruned.
+    """Return the end of a page's events, up to where they are pruned, and how (pruned, deleted, emptied).
 
     Only an open page without events and unfolds says that the stream is emptied, since an open page is the last.
     """
@@ -169,7 +169,7 @@ def _end(page: Page) -> End:
 
 
 def stored(item: Item) -> Span | None:
-    """Return the events that a page has and that are not pruned; None if there are none.
+    """Return stream, first index and types of a page's events that are not pruned; None if there are none.
 
     Raises:
         CorruptData: the page contradicts itself, or a frame is malformed.
@@ -258,6 +258,7 @@ def stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[S
 
 
 def _shown(page: Page) -> StoredItem:
+    """Return a summary of a page: first index, version, sizes, whether it is full, and its appends."""
     return StoredItem(
         index=page.index,
         end=page.version,

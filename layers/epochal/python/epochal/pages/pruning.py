@@ -66,10 +66,11 @@ def prune(
 def delete(
     table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool, writes: int = WRITES
 ) -> Steps[PruneProgress | Conflict]:
-    """Prune a stream with its unfolds; leave a tombstone unless `leave_open`; return progress or conflict.
+    """Delete a stream, or empty it if `leave_open`, on up to `writes` pages; return progress or conflict.
 
-    A delete of a deleted stream empties its remaining pages. A conflict is returned if the stream does not exist or
-    does not have the expected version.
+    A deleted stream keeps a tombstone; its unfolds go, as do those of an emptied one. A delete of a deleted stream
+    empties its remaining pages. A conflict is returned if the stream does not exist or does not have the expected
+    version.
     """
     head = yield from load_head(table, stream)
     while head is not None and not _ended(head, leave_open=leave_open):
@@ -90,7 +91,7 @@ def delete(
 
 
 def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
-    """Write the first page of a stream in the form that a prune of all its events leaves.
+    """Write a stream's first page as a prune of all its events would leave it, unless there is one.
 
     Args:
         batch: the stream's unfolds, with the version that they are of.
@@ -194,7 +195,7 @@ def _remove_old_unfolds(table: str, first: Page, head: Page, etag: str) -> Steps
 
 
 def _pages_from(table: str, head: Page, index: int, mark: int, writes: int) -> Steps[tuple[Page, ...]]:
-    """Read pages below the mark, from the one that begins at `index`; raise `CorruptData` for a hole."""
+    """Read some pages below the mark, from the one that begins at `index`; raise `CorruptData` for a hole."""
     if index == head.index:
         return (head,)
     reply = yield query(table, head.stream, index, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
@@ -253,7 +254,7 @@ def _update(table: str, page: Page, target: Page) -> Update:
 
 
 def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | None = None) -> Steps[int]:
-    """Copy the events below `before` that the archive lacks; return the version that it has reached.
+    """Copy to the archive the pages with events below `before` that it lacks; return its version then.
 
     Copied pages keep their etags.
 

@@ -125,9 +125,10 @@ def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | N
 
 
 def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = SHORT) -> Steps[Page | None]:
-    """Read the last page of a stream as `load_head` does, and also its first `most` pages.
+    """Read a stream's last page, with up to `most` first pages in `before`; None if there is no stream.
 
-    Most streams have no more pages than that, so one request is enough.
+    The last page is read with its unfolds, as by `load_head`. Most streams have no more pages than that, so one request
+    is enough.
     """
     reply = yield query(table, stream, 0, MAX_VERSION, limit=most, consistent=consistent)
     if not reply.items:

@@ -25,7 +25,7 @@ StreamRead = tuple[str, Known[Page]]
 def append_all(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], key: str | None = None, also: Also = ()
 ) -> Steps[Outcome]:
-    """Append to several streams, or to none; return one outcome with the outcome of each stream.
+    """Append to several streams, all or nothing; return one outcome with the outcome of each stream.
 
     The batches are of one append: their stamps differ by time alone.
 
@@ -63,7 +63,7 @@ def append_all_on(
     key: str | None = None,
     also: Also = (),
 ) -> Steps[Outcome]:
-    """Append like `append_all`, if the known last pages of these streams and of those read are unchanged.
+    """Append, all or nothing, if these streams and those in `reads` are unchanged; return the outcome.
 
     If there are no appends, only this is checked. Under a key the outcome may be that of an earlier call; it includes
     the streams that were only read. A single keyed batch is appended as `layout.once` requires.

@@ -306,7 +306,7 @@ def _grown(
     *,
     states: tuple[PageState, PageState],
 ) -> Token:
-    """Compute the token of a page after a write of more frames, and of unfolds unless the batch keeps the stored ones.
+    """Compute the token that a write of `frames` and `unfolds` leaves on a page.
 
     `states` are those of the page before and after the write.
     """

@@ -56,7 +56,7 @@ def _parse_page(answer: Response, member: str) -> ops.Items:
 
 
 def _read_batch(op: ops.BatchGet) -> Generator[DynamoRequest, Response, ops.Items]:
-    """Request all keys of a batch, again for those left out while there is progress; return the items.
+    """Read all keys of a batch, again those left out; return the items, or raise if there is no progress.
 
     An answer holds at most 16 MB, so DynamoDB may leave keys out.
     """

@@ -45,7 +45,7 @@ class Expressions:
                 return f"NOT ({self.condition(compared)})"
 
     def update(self, update: ops.Update) -> str:
-        """Write an update as DynamoDB's expression text."""
+        """Return an update's sets and removes as the text of DynamoDB's update expression."""
         text = (
             "SET " + ", ".join([self._write_change(change) for change in update.sets]) if update.sets else ""
         )

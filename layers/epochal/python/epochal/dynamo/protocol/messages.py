@@ -38,7 +38,7 @@ def body_of(request: DynamoRequest) -> bytes:
 def read_answer(
     request: DynamoRequest, status: int, headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
-    """Parse DynamoDB's answer to a request; raise if it is damaged or an error.
+    """Return DynamoDB's answer, parsed; raise `Lost` if it is damaged, `DynamoFault` if it is an error.
 
     Args:
         headers: by lower-case name, or by names that compare in any case.

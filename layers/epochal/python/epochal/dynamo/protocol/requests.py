@@ -25,7 +25,7 @@ class DynamoRequest:
 
 
 def request_of(op: ops.Op) -> DynamoRequest:
-    """Build the first request of an operation, which is usually its only one."""
+    """Build the first request of an operation, usually its only one; raise `TypeError` for a lone `Check`."""
     match op:
         case ops.Transact():
             return DynamoRequest("TransactWriteItems", _transaction_parameters(op))
@@ -60,7 +60,7 @@ def batch_request(unprocessed: dict[str, Any]) -> DynamoRequest:
 
 
 def _query_parameters(op: ops.Query) -> dict[str, Any]:
-    """Build the parameters of a Query request: key condition, direction and paging."""
+    """Build the parameters of a Query request: key condition, direction, count only, and paging."""
     expressions = Expressions()
     name, value = op.partition
     keys = f"{expressions.name(name)} = {expressions.value(value)}"
@@ -92,7 +92,7 @@ def _scan_parameters(op: ops.Scan) -> dict[str, Any]:
 
 
 def _paging_parameters(op: ops.Query | ops.Scan) -> dict[str, Any]:
-    """Build the parameters that queries and scans share: table, index, limit and start key."""
+    """Build what queries and scans share: table, index, consistency, limit, start key, measured capacity."""
     return {
         "TableName": op.table,
         "ConsistentRead": op.consistent,
@@ -134,7 +134,7 @@ def _write_parameters(op: ops.TransactionWrite, *, shown: bool = True) -> dict[s
 def _condition_parameters(
     condition: conditions.Condition | None, expressions: Expressions, *, shown: bool
 ) -> dict[str, str]:
-    """Build the parameters of a condition, and request the item that fails the condition if it is shown."""
+    """Build the parameters of a condition, asking for the item that fails it if `shown`; empty for None."""
     if condition is None:
         return {}
     expression = {"ConditionExpression": expressions.condition(condition)}

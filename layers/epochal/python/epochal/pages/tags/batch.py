@@ -152,6 +152,7 @@ def _whole(batch: TaggedBatch, tag: str, numbers: Sequence[int], homes: Mapping[
 
 
 def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Packed:
+    """Encode events as the batch for a tag's stream, with etag, id and clock of the tagged batch."""
     return packed(
         Batch(
             stream=stream_of(tag),

@@ -192,7 +192,7 @@ def parts_of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
 
 
 def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:
-    """Read the entries that hold the bodies, and return them by the ids of their events."""
+    """Read the entries that hold the bodies, by event id; raise `CorruptData` if one is missing."""
     keys = {_name(key): key for key, _, _ in places}
     items = yield from get_all(site.table, keys.values())
     bodies = _held([read_page(item, site.table) for item in items], places)

@@ -33,10 +33,10 @@ from epochal.plan.values import Item
 
 
 def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
-    """Return the stored events of a batch whose ids exist already; empty if no id exists.
+    """Return a batch's events as stored if their ids exist; empty if none does; raise `IdTaken` otherwise.
 
     Raises:
-        InvalidInput: an id exists with other contents, or only some of the ids exist.
+        IdTaken: an id exists with other contents, or only some of the ids exist.
     """
     if not batch.ids:
         return ()

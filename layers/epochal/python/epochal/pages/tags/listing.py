@@ -39,10 +39,7 @@ def tags_page(site: TagStreams, group: str | None) -> Scan:
 
 
 def read_tag(site: TagStreams, item: Item) -> TagCount | None:
-    """Decode a tag's first page to its name and number of events; None for a reserved tag.
-
-    The number is 0 if other pages follow.
-    """
+    """Read a tag and its event count, 0 if more pages follow, from its first page; None if it is reserved."""
     page = read_page(item, site.table)
     tag = page.stream.removeprefix(TAG_STREAMS)
     return None if is_reserved(tag) else TagCount(tag=tag, events=0 if page.full else page.version)

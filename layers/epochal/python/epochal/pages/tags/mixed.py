@@ -53,7 +53,7 @@ def append_mixed(
     *,
     reads: Mapping[str, Known[Page]] | None = None,
 ) -> Steps[Outcome]:
-    """Append events to their own streams and their tags, all or nothing; return the outcome.
+    """Append to streams and tags, all or nothing, unless new events match `condition`; return the outcome.
 
     The outcome has the outcomes of the streams. If an earlier call under the key made the append, it has no position.
 
@@ -192,6 +192,7 @@ class _StreamKey(SeveralKey):
 
 
 def _key_of(batches: Sequence[Packed], key: str) -> SeveralKey:
+    """Return the key of an append with tags: of several streams, or a `_StreamKey` for one stream."""
     only, *others = batches
     if others:
         return SeveralKey.of_append(batches, key)

@@ -132,7 +132,7 @@ class PageReads:
     def part_back(
         self, after: Position | None, rest: Down | None, takes: Takes, most: int
     ) -> Steps[PartBack]:
-        """Read some matching events, newest first, from up to `most` events of each tag.
+        """Read some matching events, newest first, from up to about `most` events of each tag.
 
         `rest` is that of the part before, of the same query.
         """
@@ -274,7 +274,7 @@ def take(
     trail: Trail | None,
     first: Trail | None = None,
 ) -> Steps[tuple[list[Recorded], str | None]]:
-    """Read the events of entries while there is room; return them, and the key of the first left out.
+    """Read events until `takes` refuses one, or 4 MB; return them and the next event's key, or None.
 
     Args:
         trail: data from which an event's position is computed; `first` replaces it for the first event.
@@ -315,7 +315,7 @@ def _upward(
     most: int | None = None,
     field: str = "after",
 ) -> Steps[_Slice]:
-    """Read a tag's next events between two ends: all of them, or about `most`."""
+    """Read a tag's events between two ends, all or about `most`; raise `InvalidInput` for a foreign end."""
     index, until = between
     if index.count >= until.count:
         if index != until and index.count:
