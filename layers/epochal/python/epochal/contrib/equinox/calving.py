@@ -52,7 +52,9 @@ class ByCost(_InMode):
     mode: Mode = "two-step"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Return whether an append first moves the events of the Tip, the stream's last item, to an item of their own.
+        """Return whether an append first moves the Tip's events out: if that is cheaper, or they do not fit.
+
+        The Tip is the stream's last item; the events move to an item of their own.
 
         Args:
             tip: token of the stream's state, with the sizes of its Tip.
@@ -77,7 +79,9 @@ class Fixed(_InMode):
     mode: Mode = "transactional"
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        """Return whether an append first moves the events of the Tip, the stream's last item, to an item of their own.
+        """Return whether a Tip with events would exceed the limits by an append, so that they move out first.
+
+        The Tip is the stream's last item; the events move to an item of their own.
 
         Args:
             tip: token of the stream's state, with the sizes of its Tip.

@@ -83,7 +83,7 @@ class AsyncAggregateDeciders(Generic[C, S, E]):
         object.__setattr__(self, "deciders", self._blocking())
 
     def _blocking(self) -> AggregateDeciders[C, S, E]:
-        """Build the deciders whose calls are awaited."""
+        """Build the blocking `AggregateDeciders` whose calls this class awaits."""
         return AggregateDeciders(
             store=self.store.store,
             decider=self.decider,

@@ -40,7 +40,7 @@ class AggregateSource:
         return said_by(BodyCodec())
 
     def head(self, stream: str) -> Original | None:
-        """Read an aggregate's version and the unfold that its snapshot becomes; None if there is none."""
+        """Return an aggregate's head, with its snapshot as an unfold if wanted; None if it does not exist."""
         aggregate = self.store.site.types.read(stream)
         snapshot = None if aggregate is None else self.store.latest_snapshot(aggregate)
         if snapshot is None:

@@ -258,7 +258,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return replace(self._folded(state, replayed), out_of_date=True)
 
     def _restored(self, snapshot: AggregateSnapshot) -> Standing[S] | str:
-        """Decode the state in a snapshot, or return the reason why the snapshot is not used."""
+        """Decode a snapshot's state to a `Standing`, or warn and return the reason why it is not used."""
         why = self.state.misfit(snapshot)
         if why is None:
             try:
@@ -285,7 +285,7 @@ class AggregateDeciders(Generic[C, S, E]):
             raise EventsPruned(str(aggregate), 1, error.missing + 1, remedy(aggregate.type, why)) from error
 
     def _since(self, aggregate: AggregateId, state: S, begun: int, seq_nr: int) -> Standing[S]:
-        """Fold the events after the first `begun`, up to number `seq_nr`, into a state."""
+        """Read events after number `begun` up to `seq_nr`, fold them into a state, and return a `Standing`."""
         events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
         return Standing(
             state=reduce(self._evolve, events, state),

@@ -38,7 +38,7 @@ class AggregatePage:
 def page(
     store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int, max_bytes: int
 ) -> AggregatePage:
-    """Read a page of an aggregate's events from number `start` on, at least one if there is one.
+    """Read an aggregate's events from number `start` on as a page, up to `limit` or about `max_bytes`.
 
     Args:
         lock: version and last event number of the aggregate, from `AggregateStore.lock` or a snapshot.

@@ -64,7 +64,7 @@ class AggregateHistory:
         return hydrate
 
     def end_of(self, stream: str, since: int) -> int:
-        """Return the index after an aggregate's last event, as its head says.
+        """Return the index after an aggregate's last event: by its head, or by a search from `since` on.
 
         A head that another library wrote last does not say; then the end is searched in the journal from index `since`
         on. If `since` is above 0, the end is always searched from there.

@@ -118,7 +118,7 @@ class AggregateTypes:
         return AggregateId(type=kind, value=value) if kind and value else None
 
     def check(self, aggregate: AggregateId) -> None:
-        """Raise `InvalidInput` unless an aggregate's id, written as text and parsed, gives the same type and value.
+        """Raise `InvalidInput` unless an aggregate's id, written as text, parses to the same type and value.
 
         Otherwise the id would stand for an aggregate of another type.
 

@@ -74,7 +74,7 @@ def heal_journal(site: JournalSite) -> Heal:
 
 
 def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
-    """Read the types of a gap's events in growing batches; return them, the first if they are too many.
+    """Return the types of a gap's events, read by key, up to its end, the last event or the most allowed.
 
     Raises:
         CorruptData: the stream is no id of an aggregate, or an event that must be there is missing.

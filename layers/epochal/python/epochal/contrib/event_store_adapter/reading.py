@@ -106,7 +106,7 @@ def onward(site: JournalSite, range_: EventRange) -> Steps[list[JournalEvent]]:
 
 
 def _queries(site: JournalSite, range_: EventRange, via: Via) -> list[Query]:
-    """Return the queries that read a range first, by index or by key range.
+    """Return the queries to read a range with, by index or key range; none where reading by key is better.
 
     Events that the queries do not bring are read by key afterwards.
     """
@@ -200,7 +200,7 @@ class KeyRange:
 
 
 def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
-    """Return the key ranges to query for events `first` to `last`; over half of each is wanted.
+    """Return the key ranges over half of whose events are of those wanted; empty if there are none.
 
     There is one range for all, or one for each length of number of which more events are wanted than one request reads
     by key.
@@ -221,7 +221,7 @@ def worthwhile(first: int, last: int, total: int) -> list[KeyRange]:
 
 
 def beginning(first: int, last: int, total: int) -> KeyRange | None:
-    """Return the key range for the first of the numbers `first` to `last`; None if few in it are wanted.
+    """Return the key range of the numbers from `first` on of equal length; None if few in it are wanted.
 
     The numbers come in order. None if reading by key is cheaper.
     """

@@ -24,7 +24,7 @@ _NO_STATE: Final = b"null"
 def sealed_state(
     codec: StateCodec[S], subjects: Subjects, *, subject_of: Callable[[S], str | None]
 ) -> StateCodec[S]:
-    """Make a codec of states that encrypts each state with the key of the person it is about (its subject).
+    """Make a codec that encrypts states with the key of the person they are about, if there is one.
 
     Events are sealed by `sealed_codec`.
 
@@ -40,7 +40,7 @@ def sealed_state(
     must_be_plain(subject_of, "subject_of")
 
     def encode(state: S) -> bytes:
-        """Encode a state and seal it for its subject; return `null` if the subject is forgotten."""
+        """Encode a state, and seal it if it has a subject; return `null` if the subject is forgotten."""
         body = _encode_unquoted(codec, state)
         subject = must_be_done(subject_of(state), "subject_of")
         if subject is None:

@@ -37,10 +37,10 @@ Policy = Callable[[Since[Any]], bool]
 
 
 def every(events: int) -> Policy:
-    """Make a policy that stores a snapshot once `events` events were appended since the last one; 1 for every append.
+    """Make a policy that stores a snapshot once `events` events were appended since the last one.
 
     Args:
-        events: number of events, 1 or more.
+        events: number of events, 1 or more; 1 for a snapshot in every append.
     """
     must_be_whole(events, "events", 1)
     return lambda since: since.events >= events
@@ -51,7 +51,7 @@ ONE_BATCH: Final = every(BATCH_KEYS)
 
 
 def by_size(size: int) -> Policy:
-    """Make a policy that stores a snapshot once the data of the events since the last one is `size` bytes or more.
+    """Make a policy that stores a snapshot once events since the last one reach `size` bytes of data.
 
     Args:
         size: number of bytes, 1 or more.

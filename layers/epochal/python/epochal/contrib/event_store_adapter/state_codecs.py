@@ -47,7 +47,7 @@ class StateCodec(Generic[S]):
         must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
 
     def misfit(self, snapshot: AggregateSnapshot) -> str | None:
-        """Return why a snapshot cannot be used: another class or version of the rules made it; None if it can be used.
+        """Return why a snapshot cannot be used (another class or rules version made it), or None if it can.
 
         Args:
             snapshot: snapshot as it was read.

@@ -256,7 +256,7 @@ class AggregateStore:
         return None if earlier is None else replace(earlier, replayed=True)
 
     def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
-        """Append one event to an aggregate at the version of `lock`, without a new snapshot; raise on a conflict.
+        """Append one event to an aggregate at `lock`, without a new snapshot; raise on a conflict.
 
         Args:
             aggregate: id of the aggregate.
@@ -281,7 +281,7 @@ class AggregateStore:
         return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
-        """Read an aggregate's version and last event number, strongly consistent; None if the aggregate does not exist.
+        """Read an aggregate's version and last event number, strongly consistent; None if it does not exist.
 
         Args:
             aggregate: id of the aggregate.
@@ -315,7 +315,7 @@ class AggregateStore:
         return replace(replayed, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
-        """Return an aggregate's events after `seq_nr`, with the snapshot in `head`, the item that a conflict returned.
+        """Read the events after `seq_nr`, and return them with the snapshot in `head`, which a conflict has.
 
         One request if the events are not many, and none if there are none: the head is not read again.
 
@@ -346,7 +346,7 @@ class AggregateStore:
         return self._events(aggregate, seq_nr, total if limit is None else min(total, seq_nr + limit), total)
 
     def retire(self, aggregate: AggregateId) -> int:
-        """Delete up to 100 snapshot copies beyond those that `retention` keeps, or let them expire; return how many.
+        """Delete up to 100 snapshot copies beyond `retention`, or set them to expire; return how many.
 
         Call it again until it returns 0.
 
@@ -407,7 +407,7 @@ class AggregateStore:
         return run_on_tables(self.driver, base_of(self.site, head, aggregate))
 
     def _held(self, head: AggregateHead) -> AggregateSnapshot:
-        """Decode the snapshot in an aggregate's head.
+        """Decode the snapshot in a head, with its lock; raise `CorruptData` if it cannot be used.
 
         Raises:
             CorruptData: the snapshot cannot be read, names no event number, or is ahead of its events.

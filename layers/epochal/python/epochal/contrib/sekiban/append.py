@@ -131,7 +131,7 @@ def _sent(site: TagSite, batch: TaggedBatch, planned: Planned) -> Steps[Done | R
 
 
 def _beginning(condition: AppendCondition | None) -> Position:
-    """Return the position in a condition; without one, the beginning of each tag that it fences.
+    """Return a condition's position, else the beginning of its fencing tags; empty without a condition.
 
     Without a position in the condition, this is the beginning of each fencing tag.
     """
@@ -180,7 +180,7 @@ def _in_the_way(
 def _heads(
     site: TagSite, batch: TaggedBatch, position: Position, known_heads: Mapping[str, Reached]
 ) -> Steps[dict[str, Reached]]:
-    """Return the head of every tag concerned: from the position or the process where known, the others read."""
+    """Return the heads of all tags concerned, from the position or `known_heads`, or else read."""
     tags = _tags(site, batch)
     latest = {tag: head for tag, head in known_heads.items() if tag in tags}
     reached: dict[str, Reached] = {**position.heads, **latest, **position.seen}

@@ -86,7 +86,7 @@ def tags_page(site: TagSite, after: Key | None = None) -> Scan:
 
 
 def read_tag(site: TagSite, item: Item) -> TagCount | None:
-    """Decode a tag and its count of events, 0 without head, from an item; None for a reserved tag.
+    """Decode a tag and its event count (0 without head); None if it is reserved or another tenant's.
 
     Returns None if the tag is reserved or another tenant's.
     """
@@ -166,7 +166,7 @@ def read_entries(
     forward: bool = True,
     limit: int | None = None,
 ) -> Steps[tuple[list[Item], Key | None]]:
-    """Read a page of a tag's entries between two sort keys; return the entries and the next page's key.
+    """Read a page of a tag's indexed entries between two sort keys; return them and the next page's key.
 
     Entries of the original library have no index, and heads do not count them, so they are left out.
     """
@@ -236,7 +236,7 @@ class _Bound:
 def entries(
     site: TagSite, tag: str, index: int, end: int, *, limit: int = PAGE, after: str | None = None
 ) -> Steps[list[TagEntry]]:
-    """Read 1 to `limit` of a tag's entries `index` to `end - 1`; repeat while the first is missing.
+    """Read up to `limit` of a tag's entries `index` to `end - 1`; raise if the first stays missing.
 
     Args:
         after: sortable id of entry `index - 1`, if known, which saves a seek.

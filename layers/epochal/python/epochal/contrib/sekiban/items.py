@@ -72,7 +72,7 @@ class TaggedEvent(Event):
         return event if isinstance(event, cls) else cls(**_fields(event))
 
     def without_foreign_fields(self, field: str) -> Event:
-        """Return an event for other stores, with the user in its metadata; raise if it has what they cannot hold.
+        """Return an event for other stores, with the user in its metadata; raise if they cannot hold it.
 
         Raises:
             InvalidInput: the event expires, which only events in Sekiban's tables may do, or has a user, and its
@@ -425,7 +425,7 @@ class TagSite:
 
 
 def tag_site_of(settings: Settings) -> TagSite:
-    """Return the tables of tagged events that a deployment's settings name."""
+    """Make the `TagSite` of a deployment's settings: tables, keys, and whether types have heads."""
     chosen = settings.of_plugin(SekibanOptions)
     return TagSite(
         events=settings.table("events"),

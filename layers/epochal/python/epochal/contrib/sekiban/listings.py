@@ -63,7 +63,7 @@ class TagListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Yield all events after the sortable id `since`, or about `max_count`, in order, from an index that lags.
+        """Yield all or about `max_count` events after sortable id `since`, in order, from an index that lags.
 
         Args:
             since: sortable id after which to begin; None begins with the first event.

@@ -177,7 +177,7 @@ class ProjectionStates:
         return self.driver.run(states.upsert(self.table, self.keys, stored))
 
     def find(self, projector: str, version: str) -> StoredState | None:
-        """Read facts about the state of a projector's version, without its content; None if there is no state.
+        """Read the stored state of a projector's version, its content still packed; None if there is none.
 
         Args:
             projector: name of the projector.
@@ -204,7 +204,7 @@ class ProjectionStates:
         return self.driver.run(states.versions(self.table, self.keys, projector))
 
     def list_all(self) -> Iterator[StoredState]:
-        """Yield the states of every version of every projector, in no order.
+        """Scan the table, and yield the states of every version of every projector of the tenant, in no order.
 
         Reads the whole table, so it is meant for tools.
         """
@@ -214,8 +214,7 @@ class ProjectionStates:
     def page(
         self, projector: str, *, beyond: str | None = None, limit: int
     ) -> tuple[tuple[StoredState, ...], str | None]:
-        """Return the states of at most `limit` versions of a projector after the version `beyond`, and where the next
-        page begins.
+        """Return up to `limit` states of a projector's versions after `beyond`, and the next `beyond` or None.
 
         The latter is None on the last page.
 
@@ -245,7 +244,7 @@ class ProjectionStates:
         return unpack([from_text(state.inline)])
 
     def delete(self, projector: str, version: str) -> None:
-        """Delete the state of a projector's version; its object in the bucket, if any, is left for `remove_orphans`.
+        """Delete the state of a projector's version, if any; its object in the bucket stays as an orphan.
 
         Args:
             projector: name of the projector.
@@ -255,7 +254,7 @@ class ProjectionStates:
         self.driver.run(states.delete(self.table, self.keys, projector, version))
 
     def orphans(self, projector: str) -> Iterator[str]:
-        """Yield the keys of a projector's objects in the bucket that are over a day old and in no stored state.
+        """Yield the keys of a projector's objects in the bucket over a day old that no stored state names.
 
         Their states were replaced or deleted, or a crash left them behind. Objects younger than a day are not
         listed.
@@ -296,7 +295,7 @@ class ProjectionStates:
         return {state.projector for state in states.own(self.keys, items)}
 
     def _chunks(self, state: object) -> Iterator[bytes]:
-        """Yield a state's chunks, and refuse a state that is no list of bytes.
+        """Yield a state's chunks; raise `InvalidInput` if the state is no iterable of bytes objects.
 
         A text or a single bytes object is refused because each of its characters or bytes would be taken for a
         chunk.

@@ -155,7 +155,7 @@ def take(
     first: Trail | None = None,
     at_once: int,
 ) -> Steps[tuple[list[Recorded], str | None]]:
-    """Read the matching new events of entries; return them, and the key of the first without room.
+    """Read the entries' matching new events; return them and the key to go on from, None if all were read.
 
     Args:
         keys: sort keys of the entries, in the order of reading.

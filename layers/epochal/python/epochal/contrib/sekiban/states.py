@@ -106,7 +106,7 @@ def versions(table: str, keys: Keys, projector: str) -> Steps[list[StoredState]]
 def versions_page(
     table: str, keys: Keys, projector: str, beyond: str | None, limit: int
 ) -> Steps[tuple[tuple[StoredState, ...], str | None]]:
-    """Read the states of at most `limit` versions after `beyond`, and the `beyond` of the next page.
+    """Read up to `limit` states of versions after `beyond`; return them and the next `beyond`, or None.
 
     The latter is None on the last page.
 

@@ -156,7 +156,9 @@ class DcbEvents(TaggedStore):
     def _append(
         self, events: Sequence[Event], condition: AppendCondition | None, also: Also, place: QueuePlace
     ) -> Appended | Conflict:
-        """Append events under a condition, with fresh timestamps and sortable ids, on the heads that callers left.
+        """Append events with new sortable ids, or return a `Conflict`; raise if `also` has other writes.
+
+        An event without a time gets the current one. Heads that earlier callers in the queue left need not be read.
 
         Raises:
             InvalidInput: `also` has writes to other tables, which cannot go with an append to Sekiban's tables.

@@ -216,7 +216,7 @@ def _second(text: str) -> int:
 
 
 def _place(event: Recorded | FeedEvent) -> tuple[str | None, int | None]:
-    """Return the stream name and index of an event's row, each None where the row has none.
+    """Return an event's home stream, None if it has tags alone, and its index, None if it is not known.
 
     The feed has an event with tags in each of its streams. Its row has the name of its home stream, and the index
     if the event was read there. A row of an event with tags alone has no stream name.

@@ -195,7 +195,7 @@ EVENT_PAGE: Final = Shown(
 
 
 def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
-    """Return the aggregate that a request's path names.
+    """Return the aggregate of a request's path; raise `InvalidInput` if its type or id is not allowed.
 
     Raises:
         InvalidInput: the type or id is not allowed; the error names the path's parameter.
@@ -245,7 +245,7 @@ def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -
 
 
 def state(snapshot: AggregateSnapshot, page: AggregatePage) -> dict[str, Any]:
-    """Make the JSON of a snapshot and the events after it.
+    """Make the JSON of a snapshot and the events after it, as many as fit into a response.
 
     The events end earlier than those of `page` if the response is full.
     """

@@ -377,7 +377,7 @@ def delete_projection_state(projections: Projections, request: Request, _: Query
 
 
 def _state(root: Node, fields: Mapping[str, Node]) -> bytes:
-    """Return the state in the request's body, as bytes.
+    """Return the state in the request's body as bytes; raise if there is none, two, or it is too large.
 
     Raises:
         InvalidInput: the body has no state, or both `state` and `state64`.
@@ -398,7 +398,7 @@ def _state(root: Node, fields: Mapping[str, Node]) -> bytes:
 
 
 def _last(root: Node, fields: Mapping[str, Node], *, needed: bool) -> str:
-    """Return the last event's sortable id from the body, or empty text if no event was processed."""
+    """Return the body's `lastSortableId`, checked; empty text where it is left out and not `needed`."""
     if not needed and "lastSortableId" not in fields:
         return ""
     node = required(root, fields, "lastSortableId")

@@ -52,7 +52,7 @@ APPEND_HERE: Final = Component(
 
 
 def sent_event(node: Node) -> Event:
-    """Decode the JSON of an event to append.
+    """Decode the JSON of an event to append to Sekiban's tables; raise if a field breaks a rule.
 
     Raises:
         InvalidInput: a field breaks a rule; names the field.

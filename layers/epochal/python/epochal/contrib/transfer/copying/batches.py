@@ -25,7 +25,7 @@ _FIELDS: Final = 200
 
 
 def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[tuple[CopiedEvent, ...]]:
-    """Group events, in order, into batches for one append each.
+    """Yield batches of events, in order, for one append each: limited in number, bytes and tags.
 
     A batch has at most 500 events, 128 KB of bodies, and 90 tags, unless a single event has more.
 

@@ -66,7 +66,7 @@ class FeedCopier:
     _reached: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def copy(self, *, again: bool = False) -> Iterator[StreamCopy]:
-        """Copy all streams from the saved checkpoint on, or the start if `again`; yield each stream's result.
+        """Copy the feed's streams from the saved checkpoint on, yield their results, and save the checkpoint.
 
         Streams that an earlier run could not copy are tried again first.
 
@@ -113,7 +113,7 @@ class FeedCopier:
                 self.told(partition, checkpoint)
 
     def _partitions(self) -> Iterator[int]:
-        """Yield the feed's partitions of the layout that is copied from."""
+        """Yield the numbers of the feed's partitions of the layout that is copied from."""
         layout = self.copier.source.layout
         return (
             partition.partition
@@ -156,7 +156,7 @@ class FeedCopier:
         return list(ahead(visit, streams, self.at_once))
 
     def _kept(self, held: LoadedState, state: GroupState) -> LoadedState:
-        """Save the checkpoint and the streams that could not be copied, and return the saved state.
+        """Save the checkpoint and the failed streams, replacing a concurrent run's; return the saved state.
 
         What a concurrent run has saved meanwhile is replaced: this run has visited everything before its checkpoint.
         """

@@ -61,7 +61,7 @@ class Tally:
     unsound: list[StreamCopy] = field(default_factory=list)
 
     def add(self, stream_copy: StreamCopy) -> None:
-        """Add the result of a stream to the sums."""
+        """Add the result of a stream to the sums, and keep it in `unsound` if it was refused or differs."""
         self.streams += 1
         self.copied += stream_copy.copied
         self.tombstones += stream_copy.ending == "tombstone"

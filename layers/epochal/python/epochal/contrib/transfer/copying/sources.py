@@ -100,7 +100,7 @@ class StreamSource:
         return Original(version=head.version, first=first, deleted=head.deleted, unfolds=unfolds)
 
     def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Yield events `first` to `end - 1` of a stream, with claims for bodies; raise if some were pruned.
+        """Yield events `first` to `end - 1`, with claims for bodies in a bucket; raise if some are missing.
 
         Raises:
             EventsPruned: an event is missing at the end, as where the stream was deleted since its head was read.
@@ -132,7 +132,7 @@ class StreamSource:
         return bodies.get(claim)
 
     def _first(self, head: Head) -> int:
-        """Find the index of the first event that a stream, or its archive, still has.
+        """Return the index of the first event left in a stream or its archive; its version if none is left.
 
         Items are read one at a time, since a read of the stream would fetch a megabyte.
         """

@@ -107,7 +107,7 @@ class StreamCopier:
         return original, copy
 
     def _copied(self, stream: str) -> StreamCopy:
-        """Copy a stream in one attempt, and return the result.
+        """Bring a stream's copy up to date in one attempt; return the result, or raise if others append to it.
 
         Raises:
             ConflictError: others appended to the copy meanwhile.
@@ -248,7 +248,7 @@ class _Copying:
         return StreamCopy(stream=self.stream, ending=ending, version=version, first=first, **figures)
 
     def _append(self, version: int, digest: Digest) -> bool:
-        """Append the original's events from index `version` on, and the unfolds; return whether it wrote anything.
+        """Append the original's events from index `version` on, and the unfolds; return whether it wrote any.
 
         The unfolds go out with the events up to the version that they were made from.
 
@@ -279,7 +279,7 @@ class _Copying:
         return self.copier.target.append(self.stream, new, unfolds=unfolds, expected=expected).token
 
     def _unfolds(self) -> tuple[tuple[model.Unfold, ...] | None, int]:
-        """Return the unfolds that the copy lacks, None if it lacks none, and the version they were made from.
+        """Return all of the original's unfolds, None if the copy has the same, and the version they are of.
 
         Raises:
             InvalidInput: the original's unfolds are of several versions.
@@ -323,7 +323,7 @@ class _Copying:
         )
 
     def _body(self, body: Body) -> Body:
-        """Return a body that the target can hold, after copying a body in a bucket to the target's bucket.
+        """Return a body unchanged, after copying it to the target's bucket if it lies in the source's.
 
         A body that is in the target's bucket already is not copied.
 

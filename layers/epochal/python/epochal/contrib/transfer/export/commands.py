@@ -110,7 +110,7 @@ def export(
     codec: str,
     workers: int | None,
 ) -> None:
-    """Write events of the feed, of tables or of exports into FOLDER.
+    """Write events of the feed, of tables or of DynamoDB exports as rows to files in FOLDER.
 
     Each event is a row. The export ends at the events that are in the feed when it begins. Run the command again to
     continue after an interruption.
@@ -196,7 +196,7 @@ def _from_tables(
 
 
 def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:
-    """Load DynamoDB exports of tables into a local file, and return its size in bytes by table name.
+    """Load DynamoDB exports of tables into a local file, and return the file's size for each table name.
 
     The size of the whole file stands for each table's.
 
@@ -230,7 +230,7 @@ def _specs(store: OpenedStore) -> dict[str, TableSpec]:
 
 
 def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
-    """Return the feed reader and the sources of a store.
+    """Return the feed reader and sources of a store, which read `file` in place of tables if it is given.
 
     Args:
         store: opened store
@@ -290,7 +290,7 @@ def sql(
     until: int | None,
     as_csv: bool,
 ) -> None:
-    """Run a SELECT in DuckDB over the table `events`; print the rows.
+    """Run a SELECT in DuckDB over the table `events`, of an export or of the store, and print the rows.
 
     PLACE is an export, or a file of one. Without PLACE, the store is exported to a temporary folder first, as
     far as --category, --since and --until select.

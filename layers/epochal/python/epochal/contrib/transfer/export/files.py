@@ -60,7 +60,7 @@ class Columns:
         return (*Row._fields, *(f"{TYPED}{column.name}" for column in self.more))
 
     def values(self, row: Row) -> tuple[Any, ...]:
-        """Return a row's values in the columns of the codec's events.
+        """Return a row's values in the columns of the codec's events, None where the row has none.
 
         They are null in a row of another type, and in one whose body is sealed.
         """
@@ -123,7 +123,7 @@ def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
 
 
 def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  frozen
-    """Return the Arrow schema of a file's columns."""
+    """Return the Arrow schema of a file: the columns of every row, then those of the codec's events."""
     arrow = _arrow()
     types: dict[Kind, Any] = {
         "int": arrow.int64(),
@@ -200,7 +200,7 @@ def _write_ndjson(file: Any, columns: Columns) -> Iterator[Write]:
 
 @contextmanager
 def _write_csv(file: Any, columns: Columns) -> Iterator[Write]:
-    """Yield a function that writes rows to an open CSV file, whose first line names the columns."""
+    """Write the line of column names to an open file, and yield a function that writes rows as CSV."""
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns.names)
@@ -233,7 +233,7 @@ _WRITERS: Final = {"parquet": _write_parquet, "ndjson": _write_ndjson, "csv": _w
 
 
 def _arrow() -> Any:
-    """Import and return `pyarrow`.
+    """Import and return `pyarrow`; raise `ModuleNotFoundError` if it is not installed.
 
     Raises:
         ModuleNotFoundError: pyarrow is not installed; the error says what to install.
@@ -244,7 +244,7 @@ def _arrow() -> Any:
 
 
 def _parquet() -> Any:
-    """Import and return `pyarrow.parquet`.
+    """Import and return `pyarrow.parquet`; raise `ModuleNotFoundError` if pyarrow is not installed.
 
     Raises:
         ModuleNotFoundError: pyarrow is not installed; the error says what to install.

@@ -91,7 +91,7 @@ def begin_feed(
 
 
 def run_feed(export: EventExport, opener: Callable[[], FeedReader], **how: Any) -> ExportCounts:
-    """Write the missing parts of an export of the feed, and return its counts.
+    """Write the missing parts of an export of the feed, check all files, and return its counts.
 
     Args:
         export: export to go on with
@@ -115,7 +115,7 @@ def _end_of(feed: FeedReader, partition: int, epoch: int) -> int:
 def ranges_of(
     partition: int, start: Checkpoint, end: Checkpoint, entries: Callable[[int, int], int]
 ) -> Iterator[FeedRange]:
-    """Cut the epochs of a partition, between two checkpoints, into ranges for workers.
+    """Cut a partition's feed between two checkpoints into consecutive ranges for workers, and yield these.
 
     A range has several epochs, or where the partition has few of them, a part of one.
 
@@ -153,7 +153,7 @@ class FeedOrigin:
     feed: FeedReader
 
     def batches(self, scope: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
-        """Yield the rows of a range of the feed in batches, one for each index entry.
+        """Yield a batch of rows for each index entry of a feed range with events of the scope's categories.
 
         If the events of a window take too much memory, the range is read on with smaller windows.
         """
@@ -215,7 +215,7 @@ class _Entries:
             self._most = min(MOST_EVENTS, 2 * self._most)
 
     def _spans(self) -> Iterator[Span]:
-        """Yield the spans of the range's entries, and queue those of each entry with its end in `_ahead`.
+        """Yield the range's spans of the scope's categories, and queue each entry's in `_ahead` with its end.
 
         Entries that were appended after the export began lie behind the range's end, and are not read.
         """
@@ -336,7 +336,7 @@ def begin_tables(folder: Path, scope: ExportScope, segments: Mapping[int, int]) 
 def run_tables(
     export: EventExport, opener: Callable[[], tuple[FeedReader, Sequence[Source]]], **how: Any
 ) -> ExportCounts:
-    """Write the missing parts of an export of tables, and return its counts.
+    """Write the missing parts of an export of tables, check all files, and return its counts.
 
     Args:
         export: export to go on with
@@ -388,7 +388,7 @@ class TablesOrigin:
         yield RowBatch(rows, range_.end, read, size)
 
     def _rows(self, scope: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
-        """Yield the row of each event in a segment; None for an event whose row comes from another stream."""
+        """Yield a row for each event of a segment's chosen streams; None if its row comes from another stream."""
         categories, categories_of = scope.categories or None, self.feed.categories(range_.partition)
         category = lru_cache(4_096)(categories_of.of)
         for events in ahead(self._read(range_.partition), self._heads(scope, range_), AT_ONCE):

@@ -74,7 +74,7 @@ class ExportScope:
             raise InvalidInput("until", "must be later than since")
 
     def has(self, row: Row) -> bool:
-        """Whether a row's event time lies from `since` up to `until`.
+        """Whether a row's time is from `since` to before `until`; without these, True for every row.
 
         Without bounds every row does. With one, a row without a time does not: events that are gone have none.
         """
@@ -226,7 +226,7 @@ class RowBatch(NamedTuple):
     size: int
 
     def counts(self, rows: Sequence[Row]) -> ExportCounts:
-        """Count the events read for the batch, those skipped, and the rows `rows` that are written."""
+        """Return the counts of a batch of which `rows` are written: read, written, skipped, gone and faulty."""
         return ExportCounts(
             read=self.read,
             rows=len(rows),
@@ -245,7 +245,7 @@ class Origin(Protocol):
 
 
 def load_or_begin(folder: Path, scope: ExportScope, ranges: Callable[[], Iterable[FeedRange]]) -> EventExport:
-    """Load the export in a folder, or begin one there; raise if the one there is of another scope.
+    """Load a folder's export, or begin and save one; raise if it has another scope or foreign files.
 
     Args:
         folder: folder of the files; made where it does not exist
@@ -276,7 +276,7 @@ def load_or_begin(folder: Path, scope: ExportScope, ranges: Callable[[], Iterabl
 
 
 def columns_of(scope: ExportScope) -> Columns:
-    """Return the columns of the files of an export with a scope, with those of the codec's events.
+    """Return the columns of an export's files, with its codec's; raise if the codec cannot be loaded.
 
     Raises:
         InvalidInput: the codec cannot be imported, or is no codec.

@@ -42,7 +42,7 @@ _COLUMNS: Final = {column.name: _TYPES.get(column.kind, "VARCHAR") for column in
 
 
 def files_at(place: Path) -> tuple[Format, list[Path]]:
-    """Find the files of rows at a path, a file or a folder of files, and return their format and paths.
+    """Return the format and paths of the row files at a path; raise if none, mixed or unfinished ones.
 
     Raises:
         InvalidInput: the path does not exist, or has files of no format or of several; or the export in the folder
@@ -68,7 +68,7 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
 
 
 def ask(statement: str, place: Path) -> pa.RecordBatchReader:
-    """Run a SELECT over the files of rows at a path with DuckDB, and return a reader of the result.
+    """Run one SELECT, and no other SQL, over the row files at a path; return a reader of the result.
 
     The statement reads the table `events`. It runs as the result is consumed.
 
@@ -180,7 +180,7 @@ def _refused() -> Iterator[None]:
 
 
 def engine() -> Any:
-    """Import DuckDB and return its module.
+    """Import DuckDB and pyarrow, and return DuckDB's module; raise if one of them is not installed.
 
     Raises:
         ModuleNotFoundError: DuckDB or pyarrow is not installed; the error says what to install.

@@ -54,7 +54,7 @@ def run(
     file_rows: int = FILE_ROWS,
     report: Callable[[ExportCounts], object] = lambda _: None,
 ) -> ExportCounts:
-    """Write the missing parts of an export, check all of its files, and return its counts.
+    """Write the missing parts of an export, check all files, mark it complete, and return its counts.
 
     Args:
         export: export to go on with
@@ -149,7 +149,7 @@ def _write_part(
 
 
 def _gathered(batches: Iterable[RowBatch], most: int) -> Iterator[RowBatch]:
-    """Join batches of rows into larger ones, of `most` events or a little more than `BATCH_BYTES`."""
+    """Yield batches joined into larger ones of about `most` events or `BATCH_BYTES`, the last may be less."""
     rows, read, size = list[Row](), 0, 0
     last: RowBatch | None = None
     for batch in batches:
@@ -171,7 +171,7 @@ def _side_by_side(
     file_rows: int,
     report: Callable[[ExportCounts], object],
 ) -> None:
-    """Write the ranges of an export in several processes, and report the counts about once a second."""
+    """Write an export's ranges in worker processes; report the counts each second and as ranges finish."""
     with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
         running = {pool.submit(_whole_range, export, range_, opener, file_rows) for range_ in export.ranges}
         try:
@@ -207,7 +207,7 @@ def _whole_range(
 
 
 def _checked(export: EventExport) -> ExportCounts:
-    """Check that every part is finished and its file has all rows, and return the sum of the counts.
+    """Raise `CorruptData` unless all parts and files are complete and no others exist; return the counts.
 
     Raises:
         CorruptData: a part is missing, a file has another number of rows, or a file belongs to no part.
@@ -234,7 +234,7 @@ def _checked(export: EventExport) -> ExportCounts:
 
 
 def _count(path: Path, format_: Format) -> int:
-    """Count the rows in a file of an export.
+    """Count the rows in a file of an export; raise `CorruptData` if it cannot be read.
 
     Raises:
         CorruptData: the file cannot be read.

@@ -36,7 +36,7 @@ LEFT_OUT: Final = object()
 
 
 def value_of(text: str, schema: Schema, definitions: Mapping[str, Schema], *, optional: bool) -> Any:
-    """Convert the text of a table cell to a value of a JSON Schema type.
+    """Convert the text of a table cell to a value of a JSON Schema type; raise `Mismatch` if it has none.
 
     Args:
         text: text of the cell

@@ -435,7 +435,7 @@ def _other_store(stack: str) -> OpenedStore:
 
 
 def _having(deployment: Deployment, layout: str) -> Deployment:
-    """Return the given deployment; raise `InvalidInput` unless it names the table of a layout.
+    """Return the given deployment; raise `TableUnnamed` unless it names the table of a layout.
 
     Raises:
         TableUnnamed: the deployment has no table for the layout.

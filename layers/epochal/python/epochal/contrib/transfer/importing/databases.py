@@ -25,7 +25,7 @@ from epochal.store.also import plain
 
 
 def parted(place: str, default: str = "") -> tuple[str, str]:
-    """Split a place into the URL of a database and the part of it that follows `#`.
+    """Split a place into the URL of a database and the name that follows `#`, or else `default`.
 
     Args:
         place: URL, or URL and part
@@ -75,7 +75,7 @@ _HEX: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def stored(place: str) -> Columns:
-    """Yield every event of an application of the Python library `eventsourcing`.
+    """Yield place and fields of every event of an application of the Python library `eventsourcing`.
 
     Args:
         place: URL of the database, `#` and the name of the application
@@ -130,7 +130,7 @@ FROM {schema}.messages ORDER BY global_position
 
 
 def messages(place: str) -> Columns:
-    """Yield every message of a Message DB database.
+    """Yield place and columns of every message of a Message DB schema, in the order of global positions.
 
     Args:
         place: URL of the database; the schema is `message_store`, unless `#name` follows
@@ -175,7 +175,7 @@ _MARTEN_FIELDS: Final = {
 
 
 def of_marten(place: str) -> Columns:
-    """Yield every event of a Marten database, archived ones too.
+    """Yield place and columns of every event of a Marten schema, also archived ones, but no tombstones.
 
     Args:
         place: URL of the database; the schema is `public`, unless `#name` follows
@@ -266,7 +266,7 @@ _NAMES: Final = {
 
 
 def events(place: str) -> Columns:
-    """Yield every event of a KurrentDB database, or of a file of JSON lines.
+    """Yield the events of a KurrentDB database or of a file of JSON lines, without the system's events.
 
     Args:
         place: connection string of the database, or path of the file

@@ -37,7 +37,7 @@ def encode_name(text: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """Decode a stream name that `encode_name` made, and return the original text.
+    """Return the text that `encode_name` made a stream name of; raise `InvalidInput` for other names.
 
     Args:
         name: name of a stream.

@@ -134,7 +134,7 @@ class FieldMapping:
         return lambda row: [_tag(part, get(row)) for part, get in getters]
 
     def incoming(self, row: Mapping[str, Any], place: str) -> Row:
-        """Convert a row to a checked event, to the place of a gone event, or to a misfit with the reason.
+        """Convert a row to a checked event (`Incoming`), a `Gone`, or a `Misfit` with the reason.
 
         Args:
             row: values by column
@@ -250,7 +250,7 @@ class FieldMapping:
 
 
 def _encoded(text: str) -> str:
-    """Encode a text as the name of a stream.
+    """Encode a text as the name of a stream; raise `InvalidInput` if that is too long.
 
     Raises:
         InvalidInput: the encoded name is too long.
@@ -262,7 +262,7 @@ def _encoded(text: str) -> str:
 
 
 def _unencoded(text: str) -> str:
-    """Check a text as the name of a stream, and return it.
+    """Return a text unchanged; raise `InvalidInput` if it is no name of a stream.
 
     Raises:
         InvalidInput: the text is no such name; the error names `--encode-names` where encoding would help.
@@ -388,7 +388,7 @@ def _take_out(rest: dict[str, Any], path: Sequence[str]) -> None:
 
 
 def _tag(part: str, value: Any) -> str:
-    """Convert the value of one part of the mapping to a tag.
+    """Return a value as the text of a tag; raise `InvalidInput` if it is empty or has blanks around it.
 
     Raises:
         InvalidInput: the value is empty, no text, or begins or ends with a blank.
@@ -430,7 +430,7 @@ def _column(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _inside(row: Mapping[str, Any], column: str, name: str) -> str:
-    """Return the text of a column, to be filled into a template.
+    """Return a column's text for a template; raise `InvalidInput` if it is missing, empty or no text.
 
     Raises:
         InvalidInput: the column is missing or empty, or is no text.

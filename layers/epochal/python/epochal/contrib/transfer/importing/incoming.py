@@ -75,7 +75,7 @@ Row = Incoming | Gone | Misfit
 
 
 def checked(event: Event) -> Event:
-    """Check an event against what streams accept, and return it.
+    """Return an event unchanged; raise `InvalidInput` if streams do not accept it.
 
     Raises:
         InvalidInput: a field is not valid; the error names it as mappings do.

@@ -59,7 +59,7 @@ class HistorySource:
     def rows(
         self, place: str, fields: Mapping[str, Where], *, closed: bool = False, encoded: bool = False
     ) -> Iterator[Row]:
-        """Yield a place's rows, each converted by the mapping to an event, a gone place or a misfit.
+        """Yield a place's rows, each mapped to an event, a `Gone` (the event is gone) or a `Misfit`.
 
         Args:
             place: file, folder or URL
@@ -83,7 +83,7 @@ class HistorySource:
         return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
 
     def _rows(self, file: str, mapping: FieldMapping, *, with_name: bool) -> Iterator[Row]:
-        """Yield a file's rows, converted to events; a given name of the file is part of each row's place."""
+        """Yield a file's rows, mapped to events, with the file's name in each row's place if `with_name`."""
         name = f"{Path(file).name} " if with_name else ""
         for column in self.columns(file):
             if isinstance(column, Misfit):
@@ -135,7 +135,7 @@ def files_of(place: str) -> list[str]:
 
 
 def mapped(text: str, file: str) -> dict[str, Where]:
-    """Parse a text such as `stream=Order-{id},type=kind`; return its fields, added to those of a file.
+    """Parse a text such as `stream=Order-{id},type=kind`; return its fields, over those of a mapping file.
 
     The file is a mapping in TOML or JSON. A comma in a field of the text is written twice.
 

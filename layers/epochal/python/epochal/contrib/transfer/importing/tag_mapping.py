@@ -52,7 +52,7 @@ def parse_tags(where: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def tags_in(value: Any) -> tuple[str, ...]:
-    """Parse the tags of a cell, which holds a list, a JSON array as text, or text with commas.
+    """Return the tags of a cell, each once; it holds a list, a JSON array as text, or text with commas.
 
     Raises:
         InvalidInput: the value is none of these, or a tag looks like two.
@@ -79,7 +79,7 @@ def _array(text: str) -> Any:
 
 
 def _one_tag(part: str) -> str:
-    """Strip the blanks around a tag in a text with commas, and return the tag.
+    """Return a tag without blanks around it; raise `InvalidInput` if the text looks like two tags.
 
     Raises:
         InvalidInput: the text looks like two tags.

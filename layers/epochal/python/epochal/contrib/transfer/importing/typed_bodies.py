@@ -49,7 +49,7 @@ class TypedBodies:
         )
 
     def typed(self, row: Row) -> Row:
-        """Return a row with a body that the codec can read, or a misfit that says what is wrong with the body."""
+        """Convert a row's body for the codec and check it; return the row, or a misfit with what is wrong."""
         if not isinstance(row, Incoming) or row.event.type in TIMERS:
             return row
         try:

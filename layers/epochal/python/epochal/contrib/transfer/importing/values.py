@@ -61,7 +61,7 @@ _DECODER: Final = plain_json.JSONDecoder(parse_int=str, parse_float=str, parse_c
 
 
 def body_of(value: Any) -> bytes:
-    """Encode a value of a source's column as the bytes of a body.
+    """Return a column's value as the bytes of a body: bytes and JSON text unchanged, other values as JSON.
 
     Text that is JSON, and bytes, are kept to the byte; other text and other values are written as JSON.
     """

@@ -270,7 +270,7 @@ class _Writing:
         return True
 
     def _append(self, rows: Sequence[Incoming], expected: ExpectedVersion) -> bool:
-        """Append rows of the batch, or refuse them; False if the stream is not at the expected version.
+        """Append rows or refuse them and return True; False if the version is another, or the ids are stored.
 
         A write that the store does not accept is halved until the event at fault is known. Then the batch is refused,
         and the answer is True. If the store has the events by their ids, as from an earlier run, the answer is False,
