@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from epochal.cli import main as command_line
+from epochal.cli.main import epochal
 from epochal.cli.target import TableSize
 from tests.docs.console import examples
 from tests.support.terminal import Terminal
+from tests.surfaces.cli.test_main import LEAVES
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "cli.md"
 
@@ -41,3 +44,18 @@ def test_the_guides_examples_print_what_it_says(monkeypatch: pytest.MonkeyPatch)
             command_line.main(example.arguments)
         terminal.index()
         assert example.printed(shown.getvalue()), f"{example.command} prints\n{shown.getvalue()}"
+
+
+def test_the_guide_names_no_option_that_no_command_has() -> None:
+    parameters = [each for _, command in LEAVES for each in command.params]
+    options = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
+    prose = re.sub(r"^```.*?^```$", "", GUIDE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    named = {
+        name for code in re.findall(r"`([^`]+)`", prose) for name in re.findall(r"(?<!\S)--[\w-]+", code)
+    }
+    assert len(named) > 30
+    assert named <= options | STORE_OPTIONS | {"--help"}
+
+
+STORE_OPTIONS = {name for parameter in epochal.params for name in parameter.opts}
+"""Those that stand before a command."""

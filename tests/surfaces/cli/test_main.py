@@ -398,21 +398,6 @@ def test_every_command_has_json_output_and_is_in_the_guide(
     )
 
 
-def test_the_guide_names_no_option_that_no_command_has() -> None:
-    parameters = [each for _, command in LEAVES for each in command.params]
-    options = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
-    prose = re.sub(r"^```.*?^```$", "", GUIDE.read_text(), flags=re.MULTILINE | re.DOTALL)
-    named = {
-        name for code in re.findall(r"`([^`]+)`", prose) for name in re.findall(r"(?<!\S)--[\w-]+", code)
-    }
-    assert len(named) > 30
-    assert named <= options | STORE_OPTIONS | {"--help"}
-
-
-STORE_OPTIONS = {name for parameter in epochal.params for name in parameter.opts}
-"""Those that stand before a command."""
-
-
 def _groups(group: click.Group) -> list[click.Group]:
     inner = [command for command in group.commands.values() if isinstance(command, click.Group)]
     return [group, *(each for one in inner for each in _groups(one))]

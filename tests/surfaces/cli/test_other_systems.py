@@ -3,76 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.support.other_systems import WINDOWS, command, run
+
 ROOT = Path(__file__).resolve().parents[3]
-
-UNIX_MODULES = (
-    "fcntl",
-    "resource",
-    "pwd",
-    "grp",
-    "termios",
-    "tty",
-    "pty",
-    "readline",
-    "syslog",
-    "_posixsubprocess",
-)
-"""Modules that Python lacks on Windows, without which a command must start all the same."""
-
-WINDOWS = f"""
-import os, signal, subprocess, sys
-for name in {UNIX_MODULES}:
-    sys.modules[name] = None
-for name in ("fork", "forkpty", "killpg", "getuid", "geteuid", "getpgid", "setsid", "WNOHANG"):
-    if hasattr(os, name):
-        delattr(os, name)
-for name in ("SIGKILL", "SIGHUP", "SIGUSR1", "SIGCHLD", "SIGALRM", "pthread_sigmask"):
-    if hasattr(signal, name):
-        delattr(signal, name)
-"""
-"""Makes a process lack what Python lacks on Windows."""
-
-STORE = """
-from epochal import Event
-from epochal.cli import main as command_line
-from tests.support.terminal import Terminal
-
-store = Terminal().store
-command_line.open_store = lambda _choice: store
-"""
 
 ODD = "東京 😀 é\u0007"
 """Text with characters that cp1252 lacks, and one that a terminal would obey."""
-
-
-def run(code: str, *, encoding: str = "utf-8", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run code in a process of its own, whose standard streams have an encoding."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=ROOT,
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "layers/epochal/python"), str(ROOT)]),
-            "PYTHONIOENCODING": encoding,
-            "AWS_DEFAULT_REGION": "eu-central-1",
-        },
-        input=stdin,
-        capture_output=True,
-        check=False,
-    )
-
-
-def command(*arguments: str, before: str = "") -> str:
-    """Code that runs a command on a store in memory."""
-    return f"{STORE}\n{before}\ncommand_line.main({list(arguments)!r})"
 
 
 @pytest.mark.slow
@@ -120,16 +61,6 @@ def test_events_are_appended_and_read_and_a_project_is_made_without_the_modules_
         done = run(f"{WINDOWS}\n{command(*arguments, before=before)}", encoding="cp1252")
         assert (done.returncode, done.stderr) == (0, b""), arguments
     assert (tmp_path / "library" / "README.md").exists()
-
-
-@pytest.mark.slow
-def test_a_local_deployment_says_at_once_that_it_needs_a_unix() -> None:
-    done = run(f"{WINDOWS}\nfrom epochal.cli.main import main\nmain(['local', 'up'])")
-    assert done.returncode == 1
-    assert done.stdout == b""
-    (line,) = done.stderr.decode().splitlines()
-    assert "needs Linux or macOS" in line
-    assert "WSL" in line
 
 
 @pytest.mark.slow

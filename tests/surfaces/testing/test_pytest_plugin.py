@@ -58,12 +58,6 @@ def test_the_stores_of_a_test_are_one_deployment_and_each_test_has_its_own(
     pytester.runpytest_inprocess("-p", "epochal.pytest_plugin").assert_outcomes(passed=2)
 
 
-def test_tests_may_be_marked_as_deployed(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import pytest\n@pytest.mark.deployed\ndef test_it(): ...\n")
-    ran = pytester.runpytest_inprocess("-p", "epochal.pytest_plugin", "--strict-markers", "-m", "deployed")
-    ran.assert_outcomes(passed=1)
-
-
 @pytest.mark.slow
 def test_a_run_that_uses_no_fixture_imports_nothing_for_them() -> None:
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
