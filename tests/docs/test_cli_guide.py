@@ -1,4 +1,4 @@
-"""docs/guide/cli.md: its examples, run in their order on one store, print what it says."""
+"""docs/guide/cli.md: its examples, run in their order on one store, print what it says; its options exist."""
 
 from __future__ import annotations
 

@@ -111,11 +111,9 @@ def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("export", "{name}"),
-        ("sql", "select 1", "{name}"),
-        ("sql", "select '{name}'"),
-        ("copy", "--category", "{name}", "--from-layout", "tips"),
-        ("import", "{name}.ndjson", "--dry-run"),
+        ("read", "{name}"),
+        ("append", "Cart-1", "{name}"),
+        ("tagged", "import", "{name}.ndjson"),
     ],
 )
 def test_an_argument_that_is_not_utf_8_is_an_error_in_one_line(
@@ -131,10 +129,8 @@ def test_an_argument_that_is_not_utf_8_is_an_error_in_one_line(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("export", "{name}"),
-        ("export", "out", "--from-export", "streams={name}"),
-        ("sql", "select 1", "{name}"),
-        ("import", "{name}", "--dry-run"),
+        ("append", "Cart-1", "--events", "@{name}"),
+        ("tagged", "import", "{name}"),
     ],
 )
 def test_a_file_name_that_is_too_long_is_an_error_in_one_line(
