@@ -125,7 +125,7 @@ class Folder(Generic[S, E]):
         return must_be_done(self.initial(), "initial")
 
     def load(self, stream: str, head: Head | None, before: Loaded[S] | None = None) -> Loaded[S]:
-        """Return the state at a head that was read, reusing the state `before` if that saves work.
+        """Return the state at a head (initial for None), from `before` if that helps; raise if it is deleted.
 
         Raises:
             StreamDeleted: the head is a tombstone.
@@ -164,7 +164,7 @@ class Folder(Generic[S, E]):
         return self._at(head, written.first, written.version)
 
     def as_of(self, stream: str, when: AsOf) -> S:
-        """Return the state of a stream at an earlier version or moment.
+        """Return a stream's state at a version or moment; raise `InvalidInput` if it has not come so far.
 
         At a moment, it is the state after the last event that happened by then.
 

@@ -301,7 +301,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
 
 def query_of(projections: Mapping[str, Projection[Any]]) -> Query:
-    """Return the query for the events of any of these projections.
+    """Return the query for the events of any of these projections; raise `InvalidInput` if there are none.
 
     Args:
         projections: projections by name.

@@ -178,7 +178,7 @@ class Deciders(Generic[C, S, E]):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Transacted[S, E] | tuple[Any, Transacted[S, E]]:
-        """Decide on a command in the stream's latest state, and store the events exactly once.
+        """Decide on a command in the latest state and store the events exactly once; return the outcome.
 
         The decider's `decide` gets the command and the state. A function given as `decide` takes its place, and gets
         the state. Either returns events and timers (`later`), none if there is nothing to do, or `WithAlso`. It is
@@ -252,7 +252,7 @@ class Deciders(Generic[C, S, E]):
         load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
         as_of: AsOf | None = None,
     ) -> R:
-        """Return a view of the stream's state, latest or as of a version or moment.
+        """Return what `projection` makes of the stream's state, latest or as of a version or moment.
 
         It raises what loading in `handle` does.
 
@@ -400,7 +400,7 @@ def handle_all(
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[Any] | tuple[Any, AllTransacted[Any]]:
-    """Decide on the states of several streams, and store all of the events or none, exactly once.
+    """Decide on several streams' states and store all events or none, exactly once; return the outcome.
 
     `decide` gets a state for each party, and returns a sequence of events for each, in their order; each may be
     `WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.

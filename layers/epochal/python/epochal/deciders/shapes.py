@@ -169,7 +169,7 @@ def flag_of(kind: type[Flag]) -> Shape:
     rule = f"must be the number of a {kind.__name__}"
 
     def read(value: int) -> Flag:
-        """Read a combination of members from its number."""
+        """Read a combination of members from its number; raise `Mismatch` if the flag has no such one."""
         try:
             member: Any = kind(value)
         except ValueError:
@@ -238,9 +238,9 @@ def _same(accepts: Accept, rule: str, convert: Convert | None = None) -> Shape:
 
 
 def _write_plain(value: Any) -> Any:
-    """Check that a value is plain JSON, with `Decimal` in place of floats, and return it as stored.
+    """Return a value of plain JSON as it is stored; raise `Mismatch` for others, floats included.
 
-    Numbers that are not integers are `Decimal`, and arrays are lists.
+    Numbers that are not integers must be `Decimal`, and arrays lists.
     """
     kind = type(value)
     if kind in (str, int, bool, NoneType):

@@ -74,7 +74,7 @@ def mark_of(codec: EventCodec[Any], kind: str, version: str) -> Mark:
 
 
 def marked(meta: Body, mark: Mark) -> Body:
-    """Return metadata with a mark added, if they are empty or a JSON object; others stay unchanged.
+    """Return metadata with a mark added, if empty or a JSON object; else as they are, or raise.
 
     Raises:
         InvalidInput: they are no JSON object, and a version must be stored.

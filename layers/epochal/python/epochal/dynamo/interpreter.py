@@ -72,7 +72,7 @@ def carrier_interpreter(carry: Carrier, where: Callable[[], str] = _nowhere) -> 
     answered = False
 
     def execute(op: Op) -> Reply:
-        """Perform one operation and return its reply; translate failures of the carrier."""
+        """Check an operation's limits, perform it and return its reply; translate failures of the carrier."""
         nonlocal answered
         limits.check(op)
         try:
@@ -113,7 +113,7 @@ _LOGGER: Final = logging.getLogger("epochal.dynamo")
 
 
 def execute_through(carrier: str, *, endpoint: str | None = None, region: str | None = None) -> Execute:
-    """Build an interpreter for the carrier of this name, `light` or `boto3`.
+    """Build an interpreter for `carrier`: `light` if that covers the configuration, otherwise `boto3`.
 
     Credentials, address and region come from the usual AWS chain unless they are given. `light` falls back to boto3 if
     it does not cover the configuration.

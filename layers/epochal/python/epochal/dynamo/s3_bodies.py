@@ -34,7 +34,7 @@ class S3Bodies(BucketClient):
         check_stored(answer)
 
     def get(self, claim: Claim) -> bytes:
-        """Download and return the body that a claim names, after verifying its size and hash.
+        """Return the body that a claim names; raise `MissingBody`, or `CorruptData` for another SHA-256.
 
         Raises:
             MissingBody: there is no such object.

@@ -47,7 +47,7 @@ class Blocked:
 
 
 def write(table: str, batch: Packed, known_head: Known[Page]) -> Steps[Planned | Blocked]:
-    """Try to append on exactly the known last page; return the applied write, or what blocked it."""
+    """Try to append on exactly the known last page, or after it; return the write, or what blocked it."""
     planned = yield from next_write(table, batch, known_head)
     if isinstance(planned, Blocked):
         return planned

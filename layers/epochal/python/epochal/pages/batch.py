@@ -117,7 +117,7 @@ class Packed:
 
 
 def packed(batch: Batch) -> Packed:
-    """Encode a batch once, for all tries of its append.
+    """Encode a batch once, for all tries of its append; raise `TooLarge` if it has too many events.
 
     Raises:
         TooLarge: it has more events than one append may have.

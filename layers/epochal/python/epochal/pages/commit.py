@@ -382,7 +382,7 @@ def _split_refusal(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Ite
 
 
 def _was_applied(commit: Commit, plan: Plan, refusal: Refusal) -> Steps[Verdict]:
-    """Decide from the pages of a refused commit whether an earlier try of it was applied.
+    """Judge from pages, without a key, if a refused commit was applied; if so, wait until all show it.
 
     Under a key, the key's record decides. A refusal may leave out pages that another transaction was writing, and a
     fence proves nothing. So if the returned pages do not decide, the others are read; one of them is enough if its

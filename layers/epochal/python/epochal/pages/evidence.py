@@ -232,7 +232,7 @@ class OwnWrite:
 
     @classmethod
     def of_joined(cls, whole: Packed, planned: Planned, *, lost: bool) -> OwnWrite:
-        """Return a planned write of joined batches, whose frames have stamps one tick apart."""
+        """Make the `OwnWrite` of a planned write of joined batches, a frame each, with stamps one tick apart."""
         index, frames = planned.first, list[OwnFrame]()
         batches = (*whole.before, whole) if whole.count else ()
         for time, batch in enumerate(batches, time_of(planned.stamp) - len(whole.before)):
@@ -360,7 +360,7 @@ def is_decision(batch: Packed) -> bool:
 
 
 def find_by_key(page: Page, sought: KeyedAppend) -> Applied | None:
-    """Return the append under a key, if a page has it; None if not.
+    """Return the append under a key on a page, or None; raise `InvalidInput` if its contents differ.
 
     Raises:
         InvalidInput: the page has an append under the key with other contents.

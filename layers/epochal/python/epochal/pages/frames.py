@@ -116,7 +116,7 @@ class Frame(NamedTuple):
 
 
 def pack_events(events: Sequence[EncodedEvent], moment: Ticks) -> Encoded:
-    """Encode events as the content of a frame, compressed if that makes it smaller.
+    """Encode events as a frame's content, compressed if that is smaller; raise `TooLarge` for too many.
 
     An event whose timestamp is `moment`, the time of the writer's clock, is read back with the time of the stamp.
 
@@ -235,7 +235,7 @@ _FIRST: Final = from_unix_nanoseconds(0)
 
 
 def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
-    """Encode the events of an append made at `moment`, without their append ids.
+    """Encode the events of an append at `moment`, without append ids; raise `TooLarge` for too many.
 
     Raises:
         TooLarge: there are more events than one append may have.

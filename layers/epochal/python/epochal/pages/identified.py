@@ -137,7 +137,7 @@ def earlier_outcome(
 
 
 def outcome_on_last_pages(batch: Packed, head: Page) -> Steps[Appended | Undetermined | None]:
-    """Look for all ids in a row on the pages that came with the head; return the outcome, or None.
+    """Return the outcome of the ids' append on the pages read; None if none; raise `IdTaken` if only some.
 
     Raises:
         IdTaken: some of the ids are there, and not all of them in a row.
@@ -149,7 +149,7 @@ def outcome_on_last_pages(batch: Packed, head: Page) -> Steps[Appended | Undeter
 def _outcome_anywhere(
     batch: Packed, pages: Sequence[Page], first: int
 ) -> Steps[Appended | Undetermined | None]:
-    """Look for all ids in a row from index `first` on; return the outcome of their append, or None.
+    """Return the outcome of the ids' append from `first` on; None if none; raise `IdTaken` if only some.
 
     Args:
         pages: last pages of the stream, newest first.
@@ -177,7 +177,7 @@ def _outcome(batch: Packed, first: int, verdict: Verdict) -> Appended | Undeterm
 
 
 def _in_hand(head: Page) -> list[Page]:
-    """Return the last page and those read with it, newest first, up to the first with pruned events."""
+    """Return the last page and those read with it, newest first, up to a gap or one with pruned events."""
     pages = [head]
     for page in reversed(head.before):
         if pages[-1].base > pages[-1].index or page.version != pages[-1].index:

@@ -90,7 +90,7 @@ class PageAttempts:
 def commit_or_search(
     batch: Packed, commit: Commit, part: CommitPart[Never], *, repeatable: bool
 ) -> Steps[Outcome]:
-    """Commit a batch under a key that has no record of its outcome, or find the append in its stream.
+    """Commit a keyed batch with no record of its outcome, or find it in its stream; return the outcome.
 
     If the commit was refused, the stream is searched for an append under the key: by another process, or by a try whose
     answer was lost. Pages do not tell which of the two, as others may have used the key at the same moment.

@@ -125,7 +125,7 @@ WHERE: Condition = Present("r", "N")
 
 
 def appended(item: Item) -> Change | None:
-    """Return the events that an item's latest write appended, or its removal; None for any other write.
+    """Describe what an item's latest write appended (stream, indices, types) or removed; None for neither.
 
     None for records, and for other writes without events.
 

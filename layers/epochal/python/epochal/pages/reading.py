@@ -230,9 +230,10 @@ def cursor_at(head: Page, start: int | None, *, forward: bool = True) -> Cursor:
 
 
 def advance(table: str, cursor: Cursor, limit: int | None = None, *, consistent: bool = True) -> Steps[Part]:
-    """Read the next part of a stream; most parts take one request or none.
+    """Return the next part of a stream and the cursor after it; raise `CorruptData` if events are missing.
 
-    A further request is made only for a page that must be found or that has grown since it was read.
+    Most parts take one request or none. A further request is made only for a page that must be found or that has grown
+    since it was read.
 
     Args:
         limit: number of events to read. The part may have more or fewer, since whole pages are read, and their number

@@ -122,7 +122,7 @@ def read_stream(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
 def _load_tokens(
     table: str, first: Mapping[str, int], tokens: Mapping[str, Token]
 ) -> Steps[dict[str, Token]]:
-    """Return the tokens after reading their pages; raise `CorruptData` if a page lacks its events.
+    """Return the tokens, with sizes if their pages are unchanged; raise `CorruptData` if one lacks events.
 
     If a page has not changed since, its own token is returned.
     """

@@ -122,7 +122,7 @@ def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
 
 
 def _error_for(fault: DynamoFault, op: ops.Op) -> Exception:
-    """Choose the exception for an error answer, by its code, message and whether it was retried."""
+    """Choose the exception for an error answer, by code, message, status and whether it was retried."""
     code, message = fault.code, fault.message
     if code == "ValidationException" and any(phrase in message for phrase in _OTHER_KEYS):
         return WrongTable(_table(op))

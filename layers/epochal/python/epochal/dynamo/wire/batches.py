@@ -72,7 +72,7 @@ class BatchClient:
     def send(
         self, action: str, target: str, body: bytes, entries: Iterable[Mapping[str, Any]]
     ) -> BatchResult:
-        """Send a batch, again while the service is unavailable; return the accepted and the failed entries.
+        """Send a batch, up to `TRIES` times if unavailable; return accepted and failed entries, or raise.
 
         Args:
             action: name of the action, for errors.

@@ -128,7 +128,7 @@ class Connections:
         self._scheme, self._host, self._port = _split_address(self.url)
 
     def send(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """Send a body by POST to `/`, and return the whole answer.
+        """Send a body by POST to `/` and return the whole answer; raise `Unsent` or `NoAnswer` without one.
 
         No header may contain the end of a line.
 

@@ -63,7 +63,7 @@ def entry_of(entry: EventOfTag) -> TagEntry:
 
 
 def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
-    """Count the events of a tag after `since`."""
+    """Count the events of a tag after the place `since`; all of them if it is None."""
     head = (yield from heads_of(site, [tag]))[tag]
     if head is None or since is None:
         return 0 if head is None else head.version

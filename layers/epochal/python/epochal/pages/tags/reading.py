@@ -374,7 +374,7 @@ def _downward(
 def _step(
     site: TagStreams, tag: str, cursor: Cursor, limit: int | None, field: str
 ) -> Steps[tuple[Cursor, list[EventOfTag]]]:
-    """Read one more part of a tag, in ascending order.
+    """Read a tag's next part; return the new cursor and the part's events in ascending order.
 
     An end that came from outside may be one that the tag never had.
     """
