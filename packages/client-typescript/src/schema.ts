@@ -80,7 +80,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the pending timers of a stream
+         * List the pending timers of a stream by due time
          * @description Reads the whole stream. The list is empty if the stream has no timers or does not exist.
          */
         get: operations["readTimers"];
@@ -103,8 +103,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Cancel a pending timer of a stream, so that it never fires
-         * @description All of the stream is read, and the answer has the timer. 404 where none of the name is pending: it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+         * Cancel a pending timer of a stream and return it, if there is one
+         * @description All of the stream is read, and the timer never fires. 404 where none of the name is pending: it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
          */
         delete: operations["cancelTimer"];
         options?: never;
@@ -330,7 +330,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * List the pending timers of tags
+         * List the pending timers that have all of the given tags
          * @description Reads all events with these tags. Timers of streams are not included, whatever tags they have.
          */
         post: operations["readTagTimers"];
@@ -350,8 +350,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel a pending timer of tags, so that it never fires
-         * @description The tags are exactly those of its setting. All events with them are read, and the answer has the timer. 404 where none of the name is pending.
+         * Cancel a pending timer of exactly the given tags and return it, if there is one
+         * @description The tags are exactly those of its setting. All events with them are read, and the timer never fires. 404 where none of the name is pending.
          */
         post: operations["cancelTagTimer"];
         delete?: never;

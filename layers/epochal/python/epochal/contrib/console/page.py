@@ -181,7 +181,7 @@ def size(count: int) -> str:
 
 
 def whole(arguments: Any, name: str, default: int, most: int) -> int:
-    """Read the argument `name` as a whole number of at most `most`; `default` where it is missing.
+    """Return an argument as a whole number, `default` if missing; raise if invalid or above `most`.
 
     Raises:
         InvalidInput: the argument is no whole number, or is larger.

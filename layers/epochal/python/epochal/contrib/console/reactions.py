@@ -56,7 +56,7 @@ class Asked:
 
     @classmethod
     def of(cls, arguments: Mapping[str, str]) -> Asked:
-        """Read the requested action from the arguments of a page.
+        """Return the action that the arguments of a page name; raise `InvalidInput` if they name none.
 
         Raises:
             InvalidInput: the action is unknown, or a number is none.
@@ -130,7 +130,9 @@ def handler_of(services: Services, group: str) -> str:
 
 
 def _found(deployment: Deployment, request: Asked) -> ParkedStream:
-    """Read the parked stream that an action names, in its present state: a page may be old.
+    """Return the parked stream that an action names; raise `InvalidInput` if that is out of date.
+
+    It is read in its present state: a page may be old.
 
     Raises:
         InvalidInput: the group has not parked the stream, or not at this index.

@@ -59,7 +59,7 @@ class Guard:
     token: str = field(default_factory=lambda: token_urlsafe(32))
 
     def admit(self) -> Response | None:
-        """Check a request; return None to admit it, or a response that asks for the key.
+        """Return None to admit a request, or a response that asks for the key; raise 403 for a foreign one.
 
         Raises:
             Forbidden: the request comes by a foreign name or from a foreign page, or is a write without the token.

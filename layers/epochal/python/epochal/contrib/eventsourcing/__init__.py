@@ -106,7 +106,7 @@ class EpochalFactory(
 
     @property
     def category(self) -> str:
-        """Category of the aggregates' streams: the application's name, or `Stored` if it has none.
+        """Category of the aggregates' streams: the application's name or `Stored`; an error if it is unusable.
 
         Raises:
             InfrastructureFactoryError: the name has a hyphen, so it is no category: `A-B` with the id `1` would be `A`
@@ -234,8 +234,7 @@ class EpochalDCBRecorder(DCBRecorder):
     def read(
         self, query: DCBQuery | None = None, *, after: int | None = None, limit: int | None = None
     ) -> DCBReadResponse:
-        """Return the matching events above number `after` and a head: with `limit` the last event's number, else the
-        last of all.
+        """Return the matching events above number `after`, at most `limit`, and the number of the head.
 
         The head is the number of the last event of all, or with a limit the number of the last event returned.
 

@@ -66,7 +66,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Return at most `limit` notifications with ids from `start` to `stop`, of all topics or of those given.
+        """Return at most `limit` notifications with ids `start` to `stop`, of all topics or of those given.
 
         With topics, notifications of other topics are read as well, and left out.
 

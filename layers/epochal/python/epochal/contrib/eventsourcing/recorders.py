@@ -54,10 +54,10 @@ class EpochalAggregateRecorder(AggregateRecorder):
         self._gaps = gaps
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
-        """Insert all events, of at most 100 aggregates, in one transaction, and return None.
+        """Insert all events in one transaction and return None; raise `IntegrityError` at a version conflict.
 
         Args:
-            stored_events: events to insert.
+            stored_events: events to insert, of at most 100 aggregates.
             kwargs: further arguments; a process recorder takes `tracking`.
         """
         with as_the_library_has_them():
@@ -73,7 +73,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
-        """Return at most `limit` of an aggregate's events above version `gt` up to `lte`, newest first if `desc`.
+        """Return at most `limit` of an aggregate's events above version `gt`, up to `lte`; reversed if `desc`.
 
         Args:
             originator_id: id of the aggregate.
@@ -127,7 +127,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def _first_place(self, stream: str, first: StoredEvent) -> _Place:
-        """Return where the event `first` should go in a stream, by its version; raise if the version is taken.
+        """Return where the event `first` goes by its version; with gaps, raise unless that is the highest.
 
         With gaps, the stream's end is read.
 

@@ -76,6 +76,7 @@ class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder
         gt: int | None = None,
         topics: Sequence[str] = (),
     ) -> None:
+        """Begin after the notification `gt`, or with the first one; read all topics if none is given."""
         super().__init__(recorder, gt, topics)
         self._inserts = inserts
         self._read_to = gt or 0
@@ -87,7 +88,7 @@ class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder
         self._inserts.add()
 
     def _more(self) -> Iterator[Notification]:
-        """Return the notifications since the last ones; if there are none, wait for an insert."""
+        """Return the notifications since the last ones; if there are none, wait for an insert and return none."""
         inserts = self._inserts.count
         notifications = self._recorder.select_notifications(
             self._read_to, _SELECTED, inclusive_of_start=False

@@ -46,7 +46,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
         self._category = category
 
     def insert_tracking(self, tracking: Tracking) -> None:
-        """Record a position in another application's notifications; raise if it is not above the last recorded one.
+        """Record a position in another application's notifications; raise if it is not above the last one.
 
         Args:
             tracking: name of the other application, and id of its notification.

@@ -48,7 +48,7 @@ async def open_async_http_streams(
     patience: Patience = PATIENCE,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> AsyncIterator[AsyncHttpStreams]:
-    """Open the named streams behind an HTTP API for asynchronous programs; leaving the context closes connections.
+    """Open the streams behind an HTTP API in an asynchronous context, whose end closes the connections.
 
         async with open_async_http_streams("https://abc123.execute-api.eu-central-1.amazonaws.com") as streams:
             await streams.append("Cart-1", [Event.json("Opened", {})], expected=NO_STREAM)
@@ -96,7 +96,7 @@ class AsyncHttpCarrier:
         return wait(self._sent(request))
 
     async def _sent(self, request: HttpRequest) -> HttpAnswer:
-        """Send a request by aiohttp, and return its answer."""
+        """Send a request once by aiohttp, return the whole answer; raise `Unsent` or `NoAnswer` without one."""
         session = self.once if request.method == "DELETE" else self.session
         if session.closed:
             raise InvalidInput("streams", "were closed while they were in use")

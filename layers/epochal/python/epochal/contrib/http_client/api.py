@@ -103,7 +103,7 @@ class ApiClient:
         writes: bool = False,
         repeatable: bool = True,
     ) -> Reply:
-        """Send a request to a path until an answer settles it; return that answer, whatever its status.
+        """Send a request until an answer settles it; return it, whatever its status, or raise `Unavailable`.
 
         Args:
             path: path with percent-encoded names.

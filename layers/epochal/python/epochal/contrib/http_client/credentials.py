@@ -23,7 +23,7 @@ _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
 def sigv4(*, region: str | None = None, service: str | None = None) -> Auth:
-    """Return a function that signs requests with the credentials of the usual AWS chain.
+    """Return a function that makes a request's signature headers with the credentials of the AWS chain.
 
     The signatures are of Signature Version 4.
 
@@ -38,7 +38,7 @@ def sigv4(*, region: str | None = None, service: str | None = None) -> Auth:
 
 
 def bearer(token: str | Callable[[], str]) -> Auth:
-    """Return a function that adds a bearer token to requests, for an API that has a token issuer.
+    """Return a function that makes the header with a bearer token, for an API that has a token issuer.
 
     Args:
         token: the token, or a function that returns a valid one. It is called for each request, so it should keep the

@@ -119,7 +119,7 @@ class HttpDeciders(Generic[C, S, E]):
         expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
     ) -> Transacted[S, E] | tuple[Any, Transacted[S, E]]:
-        """Decide on a command in the stream's latest state, and store the events exactly once.
+        """Decide on a command in a stream's latest state, store the events exactly once; return the outcome.
 
         The decider's `decide` gets the command and the state; a function given as `decide` takes its place, and gets
         the state. Either returns events and timers (`later`), none if there is nothing to do. It is called again
@@ -188,7 +188,7 @@ class HttpDeciders(Generic[C, S, E]):
         raise Contended(stream, self.attempts)
 
     def query(self, stream: str, projection: Callable[[S], R]) -> R:
-        """Load a stream's latest state, and return what `projection` makes of it; raise what loading in `handle` does.
+        """Return what `projection` makes of a stream's latest state; raise what loading in `handle` does.
 
         Args:
             stream: name of the stream.

@@ -85,7 +85,7 @@ class HttpFeed:
         removals: bool = False,
         wait: int = 0,
     ) -> FeedPage:
-        """Read a partition's items from `start` on, until there are `limit` or more, or 4 MB, or the partition ends.
+        """Return a page of a partition's items from `start` on: `limit` or more, 4 MB, or up to its end.
 
         Args:
             partition: number of the partition.
@@ -111,7 +111,7 @@ class HttpFeed:
         data: bool = True,
         removals: bool = False,
     ) -> Iterator[FeedBatch]:
-        """Iterate over the items of all partitions from `start` to the feed's end, partition by partition.
+        """Yield the items of all partitions in batches, from `start` to the end, one partition after another.
 
         Keep a batch's `position` once its items are handled, and resume from there.
 
@@ -150,7 +150,7 @@ class HttpFeed:
         removals: bool = False,
         wait: int = 0,
     ) -> Iterator[FeedBatch]:
-        """Iterate over the items of all partitions from `start` on, without end.
+        """Yield batches of items of all partitions from `start` on, without end; an empty one at each pause.
 
         Partitions take turns, a page each. One that is at its tail is asked again after the answer's `Retry-After`;
         where all are, an empty batch comes before the pause, so that the caller may stop.
@@ -196,7 +196,7 @@ class HttpFeed:
                 self.api.sleep(pause)
 
     def wait_for(self, stream: str, version: int, *, wait: int = 5) -> FeedPosition | None:
-        """Wait until the feed has a stream's events below index `version`; return a position after them, or None.
+        """Wait until the feed has a stream's events below `version`; return a position after them, or None.
 
         The version is that in an append's answer. None means that it took too long; the deployment may wait for less
         than is asked for.
@@ -259,7 +259,7 @@ class HttpFeed:
         return reply
 
     def _item(self, shown: Mapping[str, Any]) -> FeedItem:
-        """Return an item of a page, with its event where the answer has it."""
+        """Return an item of a page, with its event, removal or fault, or the reason why the event is left out."""
         item = FeedItem(stream=shown["stream"], index=shown["index"], type=shown["type"])
         if "removed" in shown:
             gone = shown["removed"]

@@ -130,7 +130,7 @@ def events_of(api: ApiClient, shown: Iterable[Mapping[str, Any]]) -> tuple[Recor
 
 
 def outcome_of(api: ApiClient, reply: Reply) -> Outcome:
-    """Return the outcome of an append to one stream, alone or among others.
+    """Return `Appended`, `Conflict` or `Undetermined` from the answer to one append; raise other errors.
 
     Raises:
         EpochalError: the answer is none of an append.
@@ -152,7 +152,7 @@ def outcome_of(api: ApiClient, reply: Reply) -> Outcome:
 
 
 def outcome_of_all(api: ApiClient, reply: Reply) -> Outcome:
-    """Return the outcome of an append to several streams.
+    """Return `Appended`, `Conflict` or `Undetermined` for appends to several streams; raise other errors.
 
     Raises:
         EpochalError: the answer is none of an append.

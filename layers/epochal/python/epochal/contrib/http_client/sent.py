@@ -37,7 +37,7 @@ S = TypeVar("S", Event, Unfold)
 
 
 def event_member(event: Event) -> dict[str, Any]:
-    """Return an event as a request has it."""
+    """Return an event as the JSON object that a request sends."""
     members = {"correlationId": event.correlation_id, "causationId": event.causation_id, "id": event.id}
     return {
         **_contents(event),
@@ -47,7 +47,7 @@ def event_member(event: Event) -> dict[str, Any]:
 
 
 def unfold_member(unfold: Unfold) -> dict[str, Any]:
-    """Return an unfold as a request has it."""
+    """Return an unfold as the JSON object that a request sends."""
     return _contents(unfold)
 
 
@@ -66,7 +66,7 @@ def expected_member(expected: ExpectedVersion) -> str | int:
 
 
 def query_member(query: Query) -> dict[str, Any]:
-    """Return a query over tags as a request has it."""
+    """Return a query over types and tags as the JSON object that a request sends."""
     return {
         "items": [
             {name: sorted(values) for name, values in (("types", item.types), ("tags", item.tags)) if values}
@@ -76,7 +76,7 @@ def query_member(query: Query) -> dict[str, Any]:
 
 
 def _contents(written: Event | Unfold) -> dict[str, Any]:
-    """Return type, bodies and time of an event or unfold as a request has them."""
+    """Return the JSON members that send an event's or unfold's type, bodies, and time if it has one."""
     timed = {} if written.timestamp is None else {"timestamp": written.timestamp}
     return {
         "type": written.type,
@@ -87,7 +87,7 @@ def _contents(written: Event | Unfold) -> dict[str, Any]:
 
 
 def _body_member(name: str, body: Body) -> dict[str, Any]:
-    """Return the member of a request that holds a body; none for an empty body."""
+    """Return the one member that sends a body, as a claim, JSON or base64; an empty dict for an empty one."""
     if isinstance(body, Claim):
         return {"claim": {"key": body.key, "sha256": body.sha256, "bytes": body.size}}
     if not body:

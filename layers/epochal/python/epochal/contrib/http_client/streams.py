@@ -172,7 +172,7 @@ class HttpStreams:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
-        """Append as `append` does, but return a conflict instead of raising an error.
+        """Append as `append` does, but return a `Conflict` or `Undetermined` instead of raising an error.
 
         Args:
             stream, events, unfolds, expected, fail_if, after, idempotency_key: as for `append`.
@@ -192,7 +192,7 @@ class HttpStreams:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Append to several streams in one transaction, all or nothing.
+        """Append to several streams in one transaction, all or nothing; raise `ConflictError` on a conflict.
 
         Args:
             appends: at most 99, each of another stream, with an expectation of its own. With 100 the request has no key
@@ -221,7 +221,7 @@ class HttpStreams:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
-        """Append as `append_all` does, but return a conflict instead of raising an error.
+        """Append as `append_all` does, but return a `Conflict` or `Undetermined` instead of raising an error.
 
         Args:
             appends, fail_if, after, idempotency_key: as for `append_all`.
@@ -283,7 +283,7 @@ class HttpStreams:
         return [results[place] for place in range(len(members))]
 
     def load(self, stream: str, *, start: int | None = None, events: bool = True) -> StreamState | None:
-        """Read the current state of a stream, strongly consistent; None without a stream.
+        """Return a stream's current state, strongly consistent, also of a deleted one; None without a stream.
 
         The state has the stream's unfolds and newest events. The token is that of this state, also where events before
         those of the newest item are read with further requests.
@@ -403,7 +403,7 @@ class HttpStreams:
         until: datetime | str | None = None,
         page_size: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Yield every event of a stream from `start` on, reading pages as they are consumed.
+        """Yield a stream's events from `start` on, page by page; raise `EventsPruned` where events are gone.
 
         Each page is of the moment when it is read, so a long read may include events that are appended meanwhile. A
         read without `start` begins with the first event there is. A stream that was deleted or never existed has no
@@ -441,7 +441,7 @@ class HttpStreams:
         return None if reply.problem == _MISSING else _pruned(reply)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Delete a whole stream, with a tombstone that bars new events unless `leave_open`; return the progress.
+        """Delete a stream, with a tombstone that bars new events unless `leave_open`; return the progress.
 
         The name of a stream with a tombstone takes no more events. The request is not repeated where its answer was
         lost, since it carries no key.
@@ -463,7 +463,7 @@ class HttpStreams:
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
     ) -> Pruned | Conflict:
-        """Delete as `delete` does, but return a conflict instead of raising an error.
+        """Delete as `delete` does, but return a `Conflict` instead of raising `ConflictError`.
 
         Args:
             stream, expected, leave_open: as for `delete`.
@@ -594,7 +594,7 @@ def _path(stream: str) -> str:
 
 
 def key_of(key: str | None) -> str:
-    """Return the given idempotency key if it is well-formed, or a new one for None."""
+    """Return the given idempotency key, or a new one for None; raise `InvalidInput` if it is malformed."""
     if key is None:
         return new_key()
     check_key(key)

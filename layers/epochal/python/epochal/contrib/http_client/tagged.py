@@ -59,7 +59,7 @@ class HttpTaggedEvents:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Append events atomically, unless an event after position `after` matches the query `fail_if`.
+        """Append events atomically; raise `ConflictError` if an event after `after` matches `fail_if`.
 
         Args:
             events: at most 1,000, all in one transaction of at most 100 items and 4 MB.
@@ -87,7 +87,7 @@ class HttpTaggedEvents:
         after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended | Conflict:
-        """Append as `append` does, but return a conflict instead of raising an error.
+        """Append as `append` does, but return a `Conflict` instead of raising `ConflictError`.
 
         Args:
             events, fail_if, after, idempotency_key: as for `append`.

@@ -81,7 +81,7 @@ _NAME: Final = a_text(
 
 
 def _name_of(id_: str) -> str:
-    """Return the name of a lake that is given none, made of the id of its construct.
+    """Return a lake's name, made of its construct's id; raise `BadSetting` if none can be made.
 
     Raises:
         BadSetting: no name can be made of the id.
@@ -132,7 +132,7 @@ class Lake(Construct):
         query_gb: int = 100,
         expire_days: int | None = None,
     ) -> None:
-        """Add a lake for a store's events to a stack.
+        """Add to a stack the bucket, delivery stream, tables, workgroup, reaction and alarms of a data lake.
 
         Args:
             scope: the stack, or a construct in it.
@@ -219,7 +219,7 @@ class Lake(Construct):
         return private_bucket(self, "Files", kind=name, stage=stage, key=key, rules=rules)
 
     def _tables(self) -> list[Construct]:
-        """Add the Glue database, the table that Firehose converts to, and a view of it; return the table.
+        """Add the Glue database, the table that Firehose fills, and its view; return a list of the table.
 
         Returns the constructs that the delivery stream depends on.
         """
@@ -296,7 +296,7 @@ class Lake(Construct):
         buffer: tuple[int, int],
         after: Sequence[Construct],
     ) -> firehose.CfnDeliveryStream:
-        """Add the delivery stream that converts rows to Parquet and writes them to the bucket."""
+        """Add the delivery stream that writes rows to the bucket as Parquet, with its log and role; return it."""
         log = log_group(self, "Log", name=f"/aws/kinesisfirehose/{full}", stage=stage)
         line = logs.CfnLogStream(
             self, "LogStream", log_group_name=log.log_group_name, log_stream_name="delivery"
@@ -353,7 +353,7 @@ class Lake(Construct):
         return delivery
 
     def _role(self, key: kms.IKey | None, log: logs.ILogGroup) -> iam.Role:
-        """Add the role that lets Firehose read the one table and write below two prefixes."""
+        """Add the role with which Firehose reads the table, and writes to the bucket and its log; return it."""
         ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
         write = ("AbortMultipartUpload", "GetObject", "PutObject")
         statements = [

@@ -70,7 +70,7 @@ class Assembly:
 
 
 def assembly_in(folder: Path) -> Assembly:
-    """Read the assembly in a folder that an application was synthesised to.
+    """Return the assembly in a folder: its own stacks, or where it has none, those of its stages.
 
     Raises:
         AccountRefused: a stack names an account that does not have twelve digits.
@@ -163,7 +163,7 @@ def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stac
 
 
 def _buckets(folder: Path, artifact: Mapping[str, Any], environment: Environment) -> Iterator[str]:
-    """Yield the names of the buckets of a stack's assets, with the environment's placeholders filled."""
+    """Yield the bucket of each file asset of a stack, with account and region filled into its name."""
     artifacts = _manifest(folder)["artifacts"]
     for id_ in artifact.get("dependencies", ()):
         if artifacts[id_]["type"] == "cdk:asset-manifest":

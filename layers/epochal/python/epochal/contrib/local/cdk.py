@@ -103,7 +103,7 @@ def synthesise(
 
 
 def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
-    """Create the asset buckets and bootstrap parameters that stacks expect in an environment.
+    """Create missing asset buckets, and set the bootstrap parameters that stacks of an environment expect.
 
     Buckets that exist already stay as they are.
     """
@@ -173,7 +173,7 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def line_for_people(line: str) -> str | None:
-    """Return a line of CDK's output in a short form; None where the line is not worth showing."""
+    """Return short text for CDK's line on a completed or failed resource; None for any other line."""
     event = EVENT.match(line)
     if event is None:
         return None
@@ -185,7 +185,7 @@ def line_for_people(line: str) -> str | None:
 
 
 def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, doing: str) -> None:
-    """Run a CDK command in the project, and report its progress line by line.
+    """Run a CDK command in the project, report its progress; raise `CommandFailed` if it fails.
 
     Raises:
         CommandFailed: the command failed; carries the end of its output and the reasons of failed resources.

@@ -41,7 +41,7 @@ def local() -> None:
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse the NAME=VALUE texts of an option into a dictionary.
+    """Parse an option's NAME=VALUE texts into a dictionary; raise `BadParameter` if one has no `=`.
 
     Raises:
         BadParameter: a text has no `=`.
@@ -134,7 +134,7 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
 )
 @output.with_json
 def logs(name: str, follow: bool, last: int) -> None:
-    """Print the logs of functions, or of those with NAME in their names.
+    """Print the latest log lines of deployed functions, or of those with NAME in their names.
 
     Logs have what functions print and log, and the trace of each exception.
     """
@@ -152,7 +152,7 @@ def logs(name: str, follow: bool, last: int) -> None:
 
 
 def _print_logs(lines: Iterable[LogLine]) -> None:
-    """Print log lines with time and function, as text or JSON."""
+    """Print log lines with time and function; as text, without the lines that have nothing to show."""
     for line in lines:
         time = datetime.fromtimestamp(line.at / 1000).astimezone()
         view = {"time": time.isoformat(timespec="milliseconds"), "function": line.function, "line": line.text}
@@ -171,7 +171,7 @@ def _print_logs(lines: Iterable[LogLine]) -> None:
 )
 @output.with_json
 def env(store: str | None, unset: bool) -> None:
-    """Print the variables that point a shell at the deployed store.
+    """Print shell commands that set the variables of the deployed store, or with --unset, remove them.
 
     To set them: eval "$(epochal local env)"
 
@@ -187,7 +187,7 @@ def env(store: str | None, unset: bool) -> None:
 
 
 def _pointing() -> list[str]:
-    """Return the names of this shell's variables that `env` has set.
+    """Return this shell's variables that `env` sets; none where its secret key is not the made-up one.
 
     Empty in a shell whose credentials are others.
     """
@@ -239,7 +239,7 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
 
 
 def _print(server: Server | None, deployment: LocalDeployment | None) -> None:
-    """Print the address of the embedded AWS, and the tables, buckets and APIs that are deployed."""
+    """Print whether the embedded AWS runs, its address and keys, and each store's tables, bucket and API."""
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
         endpoint = deployment.endpoint if deployment is not None else ministack.endpoint(server)

@@ -88,7 +88,7 @@ class LocalDeployment:
     stores: tuple[LocalStore, ...]
 
     def store(self, name: str | None = None) -> LocalStore:
-        """Return the store of this name, or the only one.
+        """Return the store of this name, or without a name the only one; raise unless exactly one matches.
 
         Raises:
             OutputMissing: no store is deployed.
@@ -178,7 +178,9 @@ def deploy(
 
 
 def current(places: Places) -> LocalDeployment:
-    """Return the deployment on the embedded AWS that `ministack.up` started.
+    """Return what is deployed on the project's embedded AWS; raise `NotRunning` if nothing is.
+
+    It is the embedded AWS that `ministack.up` started.
 
     Raises:
         NotRunning: the embedded AWS is not running, or nothing is deployed to it.
@@ -255,7 +257,7 @@ def stores_in(stacks: Sequence[Outputs], url: str) -> tuple[LocalStore, ...]:
 
 
 def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> LocalStore:
-    """Make a store from the outputs `values`, whose names have no prefix any more.
+    """Make a store from outputs without name prefixes; raise `OutputMissing` if they have no bucket.
 
     Raises:
         OutputMissing: there is no output of a bucket.

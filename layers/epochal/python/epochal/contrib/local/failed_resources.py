@@ -37,7 +37,7 @@ class FailedResources:
         self._in_reason = False
 
     def read(self, line: str) -> None:
-        """Collect reasons of failures from the next line of CDK's output; a success in it discards all."""
+        """Take the next line of CDK's output: collect a failure or its reason; forget all at a deployed stack."""
         event = EVENT.match(line)
         if event is not None:
             self._in_reason = event["status"].endswith("_FAILED")

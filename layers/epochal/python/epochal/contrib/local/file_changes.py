@@ -55,7 +55,7 @@ def _changes(root: Path, before: Seen, sleep: Callable[[float], object]) -> Iter
 
 
 def _seen(root: Path) -> Seen:
-    """Return the modification time and the size of each file of a project, by its name.
+    """Return each file's modification time and size by name; raise `TooManyFiles` above `MOST_FILES`.
 
     Raises:
         TooManyFiles: there are more than `MOST_FILES`.

@@ -34,7 +34,7 @@ class LogLine:
     text: str
 
     def lines(self) -> list[str]:
-        """Return the line as text for people, on one or several lines.
+        """Return the line as text lines for people; none for Lambda's own lines and for metrics.
 
         JSON of a logger becomes level, message and fields, with a trace below. Lines of Lambda itself and of metrics
         become nothing.
@@ -93,7 +93,7 @@ class Logs:
 
 
 def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
-    """Make a reader of the logs of deployed functions, or of those with `name` in their names.
+    """Make a reader of the logs of functions with `name` in their names; raise if there are none.
 
     Raises:
         InvalidInput: there is no such function; lists the functions.

@@ -13,7 +13,7 @@ from epochal.store.driver import SIDE_BY_SIDE
 
 
 def open_deployed() -> OpenedStore:
-    """Open the store that `epochal local up` has deployed from this project.
+    """Open the store that `epochal local up` deployed from this project; raise `NoStore` if it finds none.
 
     Raises:
         NoStore: no store is deployed, or it is not clear which.

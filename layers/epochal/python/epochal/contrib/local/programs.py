@@ -68,7 +68,7 @@ def noted(path: Path) -> Any:
 
 
 def here(start: Path | None = None) -> Places:
-    """Return the project around `start`, or else the checkout that this library is part of.
+    """Return the project in or above `start`, or else the library's checkout; raise if there is neither.
 
     `start` is the working directory unless given.
 
@@ -123,7 +123,7 @@ class Package:
 
 
 def fetch(package: Package, cache: Path, *, tell: Tell = str) -> Path:
-    """Download a package into `cache` unless it is there, and return its folder.
+    """Download a package into `cache` unless it is there, check its digest, and return its folder.
 
     Raises:
         ProgramMissing: npm is not installed.
@@ -235,7 +235,7 @@ NPM = Program(
 
 
 def find(program: Program) -> str:
-    """Return the path of a program on PATH that runs and is new enough.
+    """Return the path of a program on PATH that runs and is new enough; else raise `ProgramMissing`.
 
     Raises:
         ProgramMissing: the program is not there, does not run, or is too old; says which.

@@ -208,7 +208,7 @@ class Tools:
         start: Annotated[str, Field(description="`next` of the page before, or a time.")] = "beginning",
         limit: Limit = 50,
     ) -> dict[str, Any]:
-        """List streams in the order of their creation, of some categories or with names that begin with a prefix."""
+        """List streams in order of creation, of some categories or with names that begin with a prefix."""
         page = self.deployment.feed.streams(
             limit, start=parse_places(start, "start"), categories=categories, prefix=prefix, seconds=5.0
         )
@@ -296,7 +296,7 @@ class Tools:
         limit: Limit = 20,
         body_chars: Chars = BODY,
     ) -> dict[str, Any]:
-        """Search the latest events of every partition, newest first in each. Sealed bodies are not looked into."""
+        """Search the latest events of every partition, newest first in each, but not in sealed bodies."""
         first, last = (
             read_moment(moment, name) if moment else None
             for name, moment in (("since", since), ("until", until))
@@ -390,8 +390,10 @@ class Tools:
             list[str] | None, Field(max_length=GROUPS, description="Names of reactions to look at.")
         ] = None,
     ) -> dict[str, Any]:
-        """Say how far each partition of the feed is, how many events reactions are behind of those that they read,
-        whether they are parked or paused, until when and why they are blocked, and at what they failed last.
+        """Show each feed partition's end, and of the named reactions lag, parking, pauses and failures.
+
+        Of each reaction: how many events it is behind of those that it reads, how many streams it has parked, whether
+        it is paused, until when and why it is blocked, and at what it failed last.
         """
         partitions = standings(self.deployment.driver, self.deployment.settings.index_table)
         figures = list(self._figures(groups or ()))
@@ -482,7 +484,7 @@ def rows_of(events: Sequence[Recorded | FeedEvent], body_chars: int) -> list[dic
 
 
 def _shown(row: Row, most: int) -> dict[str, Any]:
-    """Return a row for an agent: sealed columns left out, opaque bodies withheld, long texts cut."""
+    """Return a row for an agent: few columns of a sealed one; else opaque parts withheld, long texts cut."""
     columns, withheld = as_json(row), list[str]()
     if _seals(row):
         columns = {name: columns[name] for name in _OF_SEALED} | {"sealed": True}

@@ -330,7 +330,7 @@ class Process(Composite):
         )
 
     def fold(self, instance: Instance, event: Event | Stored | Instance) -> Instance:
-        """Return an instance after one more event of its stream; only inputs that were taken change the user's state.
+        """Return an instance after one more event of its stream; only inputs taken change the user's state.
 
         An event that is an `Instance` itself, from a snapshot, replaces it.
 
@@ -353,7 +353,7 @@ class Process(Composite):
     def take(
         self, stream: str, source: str, given: Stored, instance: Instance, *, apart: Collection[str] = ()
     ) -> tuple[Passed | None, list[Event]]:
-        """Return the reason to skip an input, or None with the events to append to the instance's stream for it.
+        """Return the reason to skip an input, and no events; or None, and the events to append for it.
 
         Args:
             stream: name of the instance's stream.
@@ -481,7 +481,7 @@ ProcessLike = Process | type[Rules]
 
 
 def process_of(found: object) -> Process | None:
-    """Return the process that an object is, or that the decorator `process` made of a class; None for anything else.
+    """Return the process that an object is, or that `process` made of a class; None for anything else.
 
     Args:
         found: a process, a class that `process` decorates, or anything else.

@@ -27,7 +27,7 @@ from epochal.testing.scenarios import MILLENNIUM, must_equal
 def given_process(
     process: ProcessLike, *inputs: Any, key: str = "1", now: datetime | str = MILLENNIUM
 ) -> GivenProcess:
-    """Return an instance of a process, for a test, that has taken the given inputs one after another at one moment.
+    """Return a process's instance, for a test, that has taken these inputs, one by one, at one moment.
 
     Args:
         process: the process, or the class that it was made of.
@@ -103,7 +103,7 @@ class GivenProcess:
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> GivenProcess:
-        """Return the instance after some time has passed, with all outputs of the timers that fired in that time.
+        """Return the instance after some time, with all outputs of the timers that fired in that time.
 
         Args:
             weeks, days, hours, minutes, seconds: parts of the time that passes, which are added up.

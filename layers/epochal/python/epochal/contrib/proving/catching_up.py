@@ -24,7 +24,7 @@ def ends_of_feed(proof: ProofRun) -> Mapping[int, Checkpoint]:
 
 
 def find_place(proof: ProofRun, stream: str, begins: Mapping[int, Checkpoint]) -> FeedPlace | None:
-    """Return the place after the first indexed events of a stream; None while the feed has none.
+    """Return the end of the first feed page with an event of the stream as a place; None if there is none.
 
     Args:
         begins: checkpoints to read from, by partition; a partition that is new since is read from its beginning.

@@ -132,7 +132,7 @@ def settings(proof: ProofRun) -> str:
 
 
 def _differs_from_template(function: DeployedFunction) -> Iterator[str]:
-    """Yield in words each setting of a deployed function that differs from its template."""
+    """Yield in words each variable, timeout, memory, handler or runtime that differs from the template."""
     variables = function.synthesised.get("Environment", {}).get("Variables", {})
     for name in sorted({*variables, *function.environment}):
         value = resolved(variables[name], function.stack) if name in variables else ""
@@ -313,7 +313,7 @@ def alarms(proof: ProofRun) -> str:
     count = len(silent)
 
     def all_is_well() -> bool:
-        """Remove alarms that have data from `silent`; return whether none is left there, and all alarms are OK."""
+        """Remove alarms that have data from `silent`; return whether none is left and all alarms are OK."""
         now = time.time()
         proof.used["metrics"] += len(silent)
         sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []
@@ -487,7 +487,7 @@ def _price(index: str, checks: Sequence[Trial]) -> str:
 
 
 def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -> list[Trial]:
-    """Return the checks that the words of `--only` and `--skip` select.
+    """Return the checks that the words of `--only` and `--skip` select; raise `InvalidInput` if none.
 
     Raises:
         InvalidInput: no check is left.

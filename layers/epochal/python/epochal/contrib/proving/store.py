@@ -132,7 +132,10 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
     dollars=0.0001,
 )
 def bulk(proof: ProofRun) -> str:
-    """Send six appends to two streams in one request, one at a wrong version, and repeat the request."""
+    """Send six appends, one at a wrong version, in one request, twice; raise `Broken` at a wrong outcome.
+
+    The appends are to two streams.
+    """
     _streams(proof)
     many, few = (proof.name(name) for name in ("bulk-many", "bulk-few"))
     writers = {
@@ -295,7 +298,7 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
     dollars=0.0005,
 )
 def uploads(proof: ProofRun) -> str:
-    """Upload a body, try requests that must be refused, and append an event with the uploaded body."""
+    """Upload and claim a body; raise `Broken` unless unsigned, altered and repeated requests are refused."""
     unsigned = proof.call("GET", "/health", signed=False)
     if unsigned.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise Broken(f"a request to the API without a signature was answered {unsigned}")
@@ -531,7 +534,7 @@ def stream_writer(proof: ProofRun, what: str) -> StreamWriter:
 
 
 def _streams(proof: ProofRun) -> Streams:
-    """Return the store's streams.
+    """Return the store's streams; raise `Unproven` if the stage has no table of streams.
 
     Raises:
         Unproven: the stage has no table of streams.

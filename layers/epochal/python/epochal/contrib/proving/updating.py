@@ -140,7 +140,7 @@ def _update(
 
 
 def _settled(proof: ProofRun, function: DeployedFunction, meanwhile: Callable[[], None]) -> str:
-    """Wait, calling `meanwhile`, until no update of a function's stack runs; return the stack's status.
+    """Wait, calling `meanwhile`, until a stack's update ends or `UPDATE_SECONDS` pass; return its status.
 
     Args:
         meanwhile: function that is called at every look at the stack.

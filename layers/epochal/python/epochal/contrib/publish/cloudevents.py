@@ -108,7 +108,7 @@ class Message:
 
 
 def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> CloudEvent | None:
-    """Convert an event of the feed to a CloudEvent with all its content; None if `codec` cannot decode the event.
+    """Convert a feed event with all its content to a CloudEvent; None for a type that `codec` skips.
 
     With a codec, the data are brought to their current version, and the result is None for a type that the codec
     skips. Sealed data stay sealed in any case.
@@ -144,7 +144,7 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
 def message(
     event: FeedEvent, shown: CloudEvent, source: str, *, keep: Keep | None = None, most: int = 0
 ) -> Message:
-    """Make the message of an event as a CloudEvent in JSON; if it exceeds `most` bytes, `keep` stores the data.
+    """Make an event's message, a CloudEvent in JSON; if it exceeds `most` bytes, `keep` stores the data.
 
     Args:
         event: the event of the feed, which gives the message its id and group.

@@ -75,7 +75,7 @@ PUBLISH: Final = "EPOCHAL_PUBLISH"
 
 
 def publication_of(environment: Mapping[str, str]) -> Publication:
-    """Parse the publication in a function's environment; raise `InvalidInput` if there is none.
+    """Return the publication in a function's environment variable; raise `InvalidInput` without it.
 
     Raises:
         InvalidInput: the variable is not there.

@@ -194,7 +194,7 @@ def _to_stream(client: Any, arn: str, events: Sequence[Message], *, numbers: Seq
 
 
 def _put_after(put: Callable[..., dict[str, Any]], last: str | None) -> dict[str, Any]:
-    """Put a record after the one with a sequence number, or without it if its shard does not take that number."""
+    """Put a record after the one with number `last`, or without it if its shard does not take that."""
     if last is not None:
         try:
             with translate_errors("PutRecord"):

@@ -34,7 +34,7 @@ class Secret:
         self._read_at = 0.0
 
     def values(self) -> tuple[str, ...]:
-        """Return the secret's current value, and the previous one if it was rotated within a day.
+        """Return the secret's value, cached for minutes, and the previous one if it was rotated within a day.
 
         Raises:
             Refused: the credentials do not allow reading the secret.

@@ -100,7 +100,7 @@ def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None
         raise InvalidInput("to", "must be an address of the web")
 
     def send(events: Sequence[Message]) -> None:
-        """Send a batch of messages as one signed POST request; raise `Unavailable` if it does not succeed.
+        """Send messages in one POST request with the proof's headers; raise `Unavailable` unless it succeeds.
 
         An answer of 401 or 403 discards the cached secrets.
         """

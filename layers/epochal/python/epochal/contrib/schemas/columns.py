@@ -91,7 +91,7 @@ class TypedColumns:
         return tuple(Column(name, kind) for name, kind in columns_by_name.items())
 
     def values(self, type: str, data: bytes) -> dict[str, Any]:  # noqa: A002  as events say it
-        """Decode an event's body to field values of the current version, by name; none for unknown types and bodies.
+        """Return an event's field values in the current version, by name; none for unknown types or bodies.
 
         The values are as JSON has them, for `Column.value`.
 

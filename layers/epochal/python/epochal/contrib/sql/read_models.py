@@ -286,7 +286,7 @@ class SqlReadModel:
         return self.database.run(work, delivery.stream)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
-        """Update the tables for events that were pruned or deleted, as a delivery tells; return whether it was new.
+        """Fold the removal of events that a delivery tells into the tables; return whether it was new.
 
         It is not new if it, or a later removal of the stream, has been folded before.
 
@@ -316,7 +316,7 @@ class SqlReadModel:
         return self.database.run(work, delivery.stream)
 
     def place(self, stream: str) -> int | None:
-        """Return the index of a stream's next event to be folded, or None if none of its events has been folded.
+        """Return the index of a stream's next event to fold; None if none of its events has been folded.
 
         Args:
             stream: name of the stream.

@@ -321,7 +321,7 @@ class Subjects:
         return self._logged(subject) or isinstance(self.driver.run(look_up(self.table, subject)), Forgotten)
 
     def reapply(self) -> Iterator[str]:
-        """Forget again, and yield, each subject that the forget log lists but whose key is back, as after a restore.
+        """Forget again, and yield, each subject of the forget log that has no tombstone in the table of keys.
 
         Call it after a restore. The log is scanned. A run may be interrupted, and repeated.
 
@@ -429,7 +429,7 @@ def sealed_codec(
     subject_of: Callable[[E], str | None],
     shredded: Callable[[Stored, Shredded], E | None],
 ) -> EventCodec[E]:
-    """Wrap a codec so that the data of events and snapshots about a subject are encrypted with the subject's key.
+    """Wrap a codec so that the data of events and snapshots about a subject are sealed with its key.
 
     Args:
         codec: codec of the unsealed events.
@@ -519,7 +519,7 @@ class KmsWrapping:
 
 
 def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
-    """Open the encryption keys of persons, in a table under a KMS key, to encrypt data and to forget persons.
+    """Open the encryption keys of persons, in a table under a KMS key, to seal data and forget persons.
 
     The table must have no point-in-time recovery (docs/guide/forgetting.md).
 

@@ -23,7 +23,7 @@ class MemoryWrapping:
         return key, nonce + encrypt(self.secret, subject, nonce, key).ciphertext
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """Return the plain key of a wrapped one.
+        """Return the plain key of a wrapped one; raise `CorruptData` if it is another subject's.
 
         Raises:
             CorruptData: the key was wrapped for another subject.

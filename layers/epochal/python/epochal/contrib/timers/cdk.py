@@ -215,7 +215,7 @@ class Timers(Construct):
         )
 
     def _watch(self, alarms: Alarms) -> None:
-        """Add alarms on late timers, waiting, failed and dropped wake-ups, and timers that are stuck."""
+        """Add alarms on the function, on timers late, swept or stuck, and on wake-ups that wait, fail or drop."""
 
         def when(what: str, does: str, measured: cloudwatch.Metric, minutes: Minutes, above: int = 0) -> None:
             """Add one alarm on a metric, named `timers-<what>` and described by `does`."""

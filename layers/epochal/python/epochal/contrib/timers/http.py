@@ -110,7 +110,7 @@ def opened(deployment: Deployment, store: str) -> Any:
 
 @operation(parameters=(parameters.path("stream", STREAM),), gives=TIMERS)
 def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
-    """List the pending timers of a stream.
+    """List the pending timers of a stream by due time.
 
     Reads the whole stream. The list is empty if the stream has no timers or does not exist.
     """
@@ -127,10 +127,10 @@ def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
 def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response:
-    """Cancel a pending timer of a stream, so that it never fires.
+    """Cancel a pending timer of a stream and return it, if there is one.
 
-    All of the stream is read, and the answer has the timer. 404 where none of the name is pending:
-    it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+    All of the stream is read, and the timer never fires. 404 where none of the name is pending: it has fired, was
+    cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
     """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
     store, meter = streams_for(streams, request)
@@ -141,7 +141,7 @@ def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response
 
 @operation(takes=TAGS_ASKED, gives=TAG_TIMERS)
 def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
-    """List the pending timers of tags.
+    """List the pending timers that have all of the given tags.
 
     Reads all events with these tags. Timers of streams are not included, whatever tags they have.
     """
@@ -158,9 +158,9 @@ def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Re
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
 def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
-    """Cancel a pending timer of tags, so that it never fires.
+    """Cancel a pending timer of exactly the given tags and return it, if there is one.
 
-    The tags are exactly those of its setting. All events with them are read, and the answer has the timer. 404
+    The tags are exactly those of its setting. All events with them are read, and the timer never fires. 404
     where none of the name is pending.
     """
     sent = TAG_TIMER_NAMED.read(document(request))
@@ -172,7 +172,7 @@ def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> R
 def _called_off(
     meter: Meter, cancel: Callable[[str], Timer | None], name: str, where: str, has: str, **place: Any
 ) -> Response:
-    """Cancel the timer `name` by `cancel`, and return a response with it; raise if it is not pending.
+    """Cancel the timer `name` by `cancel` and answer with it; raise 404 without one, 409 if contended.
 
     Args:
         where: phrase for the scope in the error about a conflict, such as "these tags".

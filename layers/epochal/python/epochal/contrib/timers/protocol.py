@@ -342,7 +342,7 @@ def arming(table: str, timers: Sequence[Armed], now: Callable[[], Ticks]) -> Doi
 
 
 def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
-    """Fire one scope's due timers in order, delete the items of those over; return counts and failures.
+    """Fire one scope's due timers in order, delete the items of fired and ended ones; return the outcome.
 
     Args:
         timers: armed timers of the scope, each with an item in the table.
@@ -355,7 +355,7 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
 
 
 def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) -> Doing[Came]:
-    """Fire due timers of one scope, 25 per append, delete items of those over; return counts and failures.
+    """Fire one scope's due timers, 25 an append, delete items of fired and ended ones; return the outcome.
 
     After each refused append the state is loaded again, at most `ATTEMPTS` times. Every timer is added to `fired` as
     soon as its append is made, so that the caller has it if this raises.
