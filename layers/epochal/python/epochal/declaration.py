@@ -137,7 +137,9 @@ class Setting:
         return kind.replace("_", "-") if table else ""
 
     def parse(self, text: str, field: str) -> Any:
-        """Parse a value of the setting from a text.
+        """Parse a text as a value of the setting's kind; raise `InvalidInput` if it is none.
+
+        Of the kinds `Text` and `OneOf`, every text is accepted here.
 
         Args:
             field: name of the variable, output or option, for error messages.
@@ -182,7 +184,7 @@ def setting(
     chosen: bool = True,
     broken: Broken | None = None,
 ) -> Any:
-    """Declare a setting, as the default of a dataclass field.
+    """Return a dataclass field, with this default, that declares a setting.
 
     Args:
         output: name of the output of the store's stack; True for the field's name in CamelCase, False for none.

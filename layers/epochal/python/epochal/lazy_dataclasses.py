@@ -37,7 +37,7 @@ def _dataclass(
     slots: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    """Make a class a dataclass, as `dataclasses.dataclass` does, with its methods written on first use."""
+    """Make a class a dataclass like `dataclasses.dataclass`, but compile its `__init__` at the first use."""
 
     def decorate(cls: type) -> type:
         """Make a class a dataclass whose `__init__` is compiled when it is first needed."""

@@ -185,7 +185,7 @@ def _loaded(names: str) -> tuple[Layout, ...]:
 
 
 def entry_of(name: str) -> EntryPoint:
-    """Return the entry point of a layout of another package.
+    """Return the entry point of another package's layout; raise `InvalidInput` unless exactly one has it.
 
     Raises:
         InvalidInput: there is none of that name, or more than one.
@@ -200,7 +200,7 @@ def entry_of(name: str) -> EntryPoint:
 
 
 def _checked(name: str, layout: object, layouts: Sequence[Layout]) -> Layout:
-    """Return a loaded object if it is a layout of that name with a name and partitions of its own.
+    """Return a loaded object; raise `InvalidInput` unless it is a layout of that name with its own base.
 
     Raises:
         InvalidInput: it is not.

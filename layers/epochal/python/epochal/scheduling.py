@@ -62,7 +62,7 @@ text.
 def after(
     *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
 ) -> At:
-    """Return how long after it is set a timer is due: the sum of the given weeks, days, hours, minutes and seconds.
+    """Return a timer's delay from when it is set: the sum of weeks, days, hours, minutes and seconds.
 
     `later` accepts at most 1,830 days.
 
@@ -120,7 +120,7 @@ def later(name: str, events: Sequence[Any], *, at: At, tags: Sequence[str] = ())
 
 
 def cancel(name: str, *, tags: Sequence[str] = ()) -> Event:
-    """Make an event that cancels the timer named `name` of the stream or tags that the event is appended to.
+    """Make the event that cancels the timer `name` of the stream or tags that it is appended to.
 
     Args:
         name: name of the timer.
@@ -182,7 +182,7 @@ class Timer:
         return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
 
     def anew(self) -> Event:
-        """Make an event that sets the same timer again, with the due time and the fields of the event that set it."""
+        """Make an event that sets the same timer again, with its due time, metadata and correlation id."""
         return replace(
             later(self.name, self.events, at=self.due, tags=() if self.stream else self.tags),
             meta=self.meta,
@@ -240,7 +240,7 @@ class TimerEvent(Protocol):
 
 
 def timer_of(event: TimerEvent) -> Timer:
-    """Return the timer that a stored event sets.
+    """Return the timer that a stored event sets; raise `CorruptData` if it sets none.
 
     Raises:
         InvalidInput: the event's body was left in the bucket.
@@ -436,7 +436,7 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
 
 
 def timer_name(text: object, field: str = "name") -> str:
-    """Return the name of a timer, if it is well-formed.
+    """Return the name of a timer unchanged; raise `InvalidInput` if it is malformed.
 
     Args:
         field: name of the argument, for error messages.
@@ -565,7 +565,7 @@ def _stream_of(event: TimerEvent) -> str:
 
 
 def _stored(event: TimerEvent) -> dict[str, Any]:
-    """Return the record of a stored timer event.
+    """Return the decoded body of a stored timer event; raise `CorruptData` if it is malformed.
 
     Raises:
         InvalidInput: the body was left in the bucket.

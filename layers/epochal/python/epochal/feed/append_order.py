@@ -63,7 +63,7 @@ def in_append_order(source: Source, changes: Sequence[tuple[Item, Change, R]]) -
 
 
 def _parts(source: Source, changes: Sequence[tuple[Item, Change, object]]) -> dict[int, tuple[bytes, _Part]]:
-    """Return the append's id and the part of it for each change that shares an append, by its place."""
+    """Return the append id and numbered span of each change that shares an append, by place in `changes`."""
     tagged = any(change.stream.startswith(TAG_STREAMS) for _, change, _ in changes)
     if source.append_id is None or source.numbers is None or not tagged:
         return {}

@@ -65,7 +65,7 @@ class BatchReader(Generic[_Event]):
         self._read_at = clock()
 
     def candidates(self, ranges: Sequence[Range]) -> Sequence[Range]:
-        """Return those of the ranges to read in batches, in order; none if they are few.
+        """Return, in order, those of the ranges to read in batches; none if they are few or cannot be batched.
 
         Args:
             ranges: ranges of different streams.
@@ -77,7 +77,7 @@ class BatchReader(Generic[_Event]):
         return candidates if len(candidates) >= FEWEST else ()
 
     def read(self, candidates: Sequence[Range]) -> tuple[dict[Range, Iterable[_Event]], Sequence[Range]]:
-        """Read a batch of the first candidates; return events by range, and the candidates after the batch.
+        """Read a batch of the first candidates; return events by range, and the rest, or none if many failed.
 
         A range of the batch without events is to be read by itself. So are all ranges after the batch if it had too
         many of these: then none is returned.

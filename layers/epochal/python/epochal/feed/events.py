@@ -97,7 +97,7 @@ class FeedEvent:
 
     @property
     def first(self) -> bool:
-        """Whether `stream` is the first of the streams that the event comes through; with tags it comes once per tag.
+        """Whether the event came through the first of its streams; a tagged event comes once for each tag.
 
         The first is its home, or the stream of a tagged event's first tag. Also true of an event whose tags are gone or
         unreadable: its `id` shows repetitions.

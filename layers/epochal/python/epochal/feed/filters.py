@@ -15,7 +15,7 @@ Predicate = Callable[[Span], bool]
 def span_filter(
     load_categories: Callable[[], Categories], categories: Collection[str] | None, predicate: Predicate | None
 ) -> Predicate:
-    """Build a filter of spans from categories and a predicate.
+    """Return a filter of spans: those in `categories` that satisfy `predicate`; None for either means all.
 
     Args:
         load_categories: returns which streams of the partition belong to a category; called if there are categories.
@@ -43,7 +43,7 @@ def accept_all(_: Span) -> bool:
 
 
 def check_filter(categories: Collection[str] | None, predicate: Predicate | None) -> None:
-    """Check categories and a predicate, raising as `span_filter` does.
+    """Raise `InvalidInput` unless categories are names and the predicate is a plain function, if given.
 
     So the error is also raised for an index without partitions, where nothing is read.
     """

@@ -80,7 +80,7 @@ class IndexWriter:
         return len(positions)
 
     def rest(self, partitions: Iterable[int], deadline: float = math.inf) -> float:
-        """Rest after a batch if one of its partitions is crowded, so that the next batch is larger; return the seconds.
+        """Sleep after a batch if one of its partitions is crowded, not past `deadline`; return the seconds.
 
         The length varies, so that indexers do not go on at the same moment. It is at most half of the time until
         `deadline`, a reading of the driver's clock at which the process must have acknowledged the batch.

@@ -124,7 +124,9 @@ class Indexer(IndexWriter):
     sources: tuple[Source, ...]
 
     def register(self) -> None:
-        """Record the sources' numbers of partitions in the index, once per process.
+        """Record each source's number of partitions; raise `InvalidInput` if the index has another on record.
+
+        A process calls it once.
 
         Raises:
             InvalidInput: the index has another number on record; changing it means a rebuild.
@@ -137,9 +139,10 @@ class Indexer(IndexWriter):
                 raise InvalidInput(source.setting, rule)
 
     def index(self, records: Iterable[Record], seconds: float = math.inf) -> Report:
-        """Index a batch of records in order; return what was indexed and which records must come again.
+        """Index a batch, set unreadable records aside, notify reactions; report which must be delivered again.
 
-        If other indexers write to the same partitions too often, it returns after a rest (`epochal.index.crowding`).
+        Records are indexed in order. If other indexers write to the same partitions too often, it returns after a rest
+        (`epochal.index.crowding`).
 
         Args:
             records: changes of heads, in their order.
@@ -184,7 +187,9 @@ class Indexer(IndexWriter):
                 outcome.failed = [record.sequence_number for record in records]
 
     def index_now(self, table: str, image: Item) -> Ingested | None:
-        """Index one image and raise its error instead of setting it aside; return None if it adds nothing.
+        """Index the change that an image shows; return the result, or None if it shows none; raise errors.
+
+        Nothing is set aside.
 
         Raises:
             CorruptData: it is malformed, or its stream cannot be healed.
@@ -206,7 +211,7 @@ class Indexer(IndexWriter):
         raise InvalidInput("table", f"{table!r} does not belong to any source of this indexer")
 
     def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
-        """Index the changes of one partition; set aside records whose streams could not be read."""
+        """Index one partition's changes; note its records as failed, or set aside those that cannot be healed."""
         try:
             changes = [change for change, _ in batch.ordered()]
             ingested = self.ingest(batch.source.heal, number, changes, batch.times)

@@ -17,7 +17,7 @@ def latest(
     categories: Collection[str] | None = None,
     data: bool = False,
 ) -> tuple[FeedItem, ...]:
-    """Return the last `count` items of a partition, oldest first, of these `categories` only.
+    """Return up to the last `count` items of a partition, oldest first, of `categories` only if given.
 
     It searches backward for as long as a page may take, so there may be fewer.
     """

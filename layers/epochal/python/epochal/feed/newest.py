@@ -198,7 +198,7 @@ class EventTimes:
     _kept_bytes: int = 0
 
     def read_ahead(self, entries: Iterable[PartitionEntry]) -> None:
-        """Read the events of entries that are probably needed, of many entries at the same time."""
+        """Read the times of entries' events together, stopping before more than `MOST_READ` have been read."""
         spans: dict[int, list[Span]] = {}
         count = self.read
         for entry in entries:
@@ -221,7 +221,7 @@ class EventTimes:
         return _increasing(entry.ticks, [self._times.get(place) for place in places])[::-1]
 
     def hydrate_kept(self, partition: int, read: HydrateUnopened) -> HydrateUnopened:
-        """Return a function that reads a partition's events, except those that were kept."""
+        """Return a function that returns the kept events of a range, or reads the range if one was not kept."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
             """Return a range of a stream's events."""
@@ -245,7 +245,7 @@ class EventTimes:
                     self._keep((partition, item.stream, item.index), event)
 
     def _keep(self, place: tuple[int, str, int], event: FeedEvent) -> None:
-        """Keep an event for the page, unless its bodies are in the bucket or there is no room."""
+        """Keep an event for the page if that is wanted, no body is a claim, and there is room."""
         if not self.keep or isinstance(event.data, Claim) or isinstance(event.meta, Claim):
             return
         size = body_size(event.data) + body_size(event.meta)

@@ -26,7 +26,7 @@ AT_ONCE: Final = 10
 
 
 def send_in_batches(to: str, things: Iterable[T], request: Callable[[list[T]], Any]) -> int:
-    """Send entries to a topic or queue in batches; return how many, or raise `Unavailable` if one fails.
+    """Send things by `request`, ten at a time; return how many, or raise `Unavailable` if one is refused.
 
     Raises:
         Unavailable: an entry was refused.

@@ -203,7 +203,7 @@ class _Held:
         return None if self.item.event is None else self.item.event.causation_id
 
     def open(self, largest: int = MAX_DECODED) -> bool:
-        """Decompress the event; return False if its data or metadata exceed `largest` bytes."""
+        """Decompress the event unless done; return False if its data or metadata exceed `largest` bytes."""
         if self.unopened is not None:
             event = self.unopened.open(largest)
             if event is None:
@@ -261,7 +261,7 @@ class _Partition:
 def opened(
     number: int, hydrate: HydrateUnopened, predicate: Predicate, start: OrderedCheckpoint
 ) -> _Partition:
-    """Build the reader of one partition at the place where `start` continues it."""
+    """Build a partition's state before any read, at the place where `start` continues it."""
     reached = start.partitions.get(number, Released())
     return _Partition(
         number=number,
@@ -282,9 +282,9 @@ class _Filled:
         self._large: list[FeedItem] = []
 
     def take(self, held: _Held) -> bool:
-        """Add an item if the page has room, and return whether it was added; the first one always fits.
+        """Return whether the page takes an item, and count its bytes; one too large for a page takes no room.
 
-        It is opened no further than there is room. One that no page could hold takes no room.
+        The first one always fits. An event is opened no further than there is room.
         """
         room = min(self._room.largest, self._room.max_bytes - self._used if self._used else inf)
         if self._measured > 2 * self._room.max_bytes or room <= 0:
@@ -539,7 +539,7 @@ class OrderedReader:
         return released
 
     def _before(self, held: _Held) -> _Held | None:
-        """Return the event that must be released before this one: its stream's first or its cause; None if none.
+        """Return the event to release before this one: the first held of its stream, or its cause; else None.
 
         A circle of causes counts as none.
         """

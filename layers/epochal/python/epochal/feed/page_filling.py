@@ -121,7 +121,7 @@ class _Filling:
     def items(
         self, entry: SpanPage, events: Iterator[FeedEvent | UnopenedFeedEvent | None]
     ) -> list[FeedItem]:
-        """Return an entry's items with their events; no event is read once the page is full."""
+        """Return an entry's items with events, and its removals; no event is read once the page is full."""
         items = [self._item(item, events) for item in bare_items(entry.spans)]
         self.used += sum(self.room.size_of(FeedItem.of(removal)) for _, removal in entry.removals)
         return with_removals(items, entry.spans, entry.removals)
@@ -156,7 +156,7 @@ class _Filling:
         return opened
 
     def _fits(self, size: int) -> bool:
-        """Count an item's bytes if it fits, and return whether it does; mark the page as full otherwise."""
+        """Return whether an item fits, and count it; mark the page full if not, unless no page could hold it."""
         if size > self.room.largest:
             return False
         late = self.clock() > self.room.until

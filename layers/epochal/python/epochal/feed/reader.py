@@ -98,7 +98,7 @@ class _Request:
     wait: float = 0.0
 
     def page(self, reader: SpanReader) -> FeedPage:
-        """Read the next page of items."""
+        """Read and return the next page of items, with their events if requested."""
         span_page = reader.spans(
             limit=self.limit,
             predicate=self.predicate,
@@ -267,7 +267,7 @@ class FeedReader:
         data: bool = False,
         seconds: float = 10.0,
     ) -> NewestPage:
-        """Return the newest items of all partitions, newest first: at least `limit` if there are as many.
+        """Return all partitions' newest items, newest first: `limit` or more, unless time or items run out.
 
         The first `limit` items are the newest of all. The others complete the index entries of these, since a position
         is between entries: they may be older than the first items of the next page.
@@ -307,7 +307,7 @@ class FeedReader:
         prefix: str = "",
         seconds: float = 10.0,
     ) -> StreamsPage:
-        """List streams by the time of their creation: at least `limit` if there are as many.
+        """Return a page of streams by time of creation: `limit` or more, unless time or streams run out.
 
         It reads through the index from `start` on: a million events take seconds, and no table is scanned.
 
@@ -340,7 +340,7 @@ class FeedReader:
         prefix: str = "",
         seconds: float = 3_600.0,
     ) -> NamedStreams:
-        """List streams in the order of their names, as Python compares text, up to `limit`.
+        """List streams by name, as Python compares text: those of up to `limit` names after `after`.
 
         Streams of one name in several layouts come together. The index is not ordered by name: each page reads all of
         it, holds no more than the page, and continues `after` a name. So request large pages.
@@ -362,7 +362,7 @@ class FeedReader:
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
     ) -> FeedPosition | None:
-        """Wait until a stream's events below `version` are in the feed; return a position after them, None if too late.
+        """Wait until a stream's events below `version` are in the feed; return a position after them, or None.
 
         The version is that in an append's answer. Readers and reactions compare the position with theirs (`covers`).
         None means that it took too long.
@@ -415,7 +415,7 @@ class FeedReader:
         return tuple(hydrated(spans, self.hydrate(partition)))
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
-        """Return the index after a stream's last event, read from its store and not the feed; at least `since`.
+        """Return the index after a stream's last event by its store, not by the feed; at least `since`.
 
         The feed may not have reached it yet.
 
@@ -430,7 +430,7 @@ class FeedReader:
         return self._history(partition).end_of(stream, since)
 
     def removal_of(self, partition: int, stream: str) -> Removal | None:
-        """Return what has been pruned or deleted of a stream so far, as one removal before the events that are left.
+        """Return all that was pruned or deleted of a stream as one removal; None if nothing, or not recorded.
 
         None if nothing has, or if the layout does not record it.
 
@@ -453,7 +453,7 @@ class FeedReader:
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> SpanPage:
-        """Read a page of spans (runs of events of one stream) from `start` on: at least `limit` events if there are.
+        """Read a page of spans (runs of a stream's events) from `start`: `limit` events or more, if in time.
 
         It includes all of the entry that reaches the limit. The arguments are those of `page`.
 
@@ -605,7 +605,7 @@ class FeedReader:
         )
 
     def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
-        """Return a function that reads a partition's events from their store; raise `InvalidInput` if it is not given.
+        """Return a function that reads a partition's events; raise `InvalidInput` if the store was not given.
 
         Args:
             partition: number of the partition.
@@ -614,7 +614,7 @@ class FeedReader:
         return self._history(partition).events(fetch=fetch)
 
     def hydrate_unopened(self, partition: int, *, fetch: bool = False) -> HydrateUnopened:
-        """Return a function that reads the events of feed entries, without decompressing large bodies yet.
+        """Return a function that reads a partition's events, leaving large bodies compressed until their use.
 
         It is the function of `hydrate`, but an event whose body may be large comes unopened: its body is decompressed
         when it is used. A layout that cannot do so returns all events as `hydrate` does.

@@ -130,7 +130,7 @@ class _BatchHydration(_Hydration):
         return self.layout.is_batched(first)
 
     def read_batch(self, ranges: Sequence[Range]) -> dict[Range, Iterable[FeedEvent | UnopenedFeedEvent]]:
-        """Read ranges of different streams with one request; leave out those that it does not suffice for.
+        """Read ranges of streams with one request; return events by range, without those it cannot complete.
 
         Events that need no more work are returned as a list.
         """

@@ -103,7 +103,7 @@ def wait_for_more(
     patience: float,
     look: Callable[[bool], WalkPage],
 ) -> WalkPage:
-    """Wait for new entries at a place, sharing polls with other readers; return the last poll's page.
+    """Wait for entries until `patience`, sharing polls with other readers; return the last poll's page.
 
     The last poll is made once the clock shows `patience`: it is consistent, and may be another reader's of a moment
     before.
@@ -152,7 +152,7 @@ def _stop_waiting(watch: _Watch, own: _Waiting) -> bool:
 
 
 def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool], WalkPage]) -> WalkPage:
-    """Poll a place until there are new entries or the reader's own time is over; return the last poll's page."""
+    """Poll a place until there are new entries or `patience` is over; return the last poll's page."""
     while True:
         now = driver.clock()
         last = watch.due >= patience

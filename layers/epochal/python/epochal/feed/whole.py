@@ -53,7 +53,7 @@ appends are indexed within half a second."""
 
 
 def _name_filter(categories: Collection[str] | None, prefix: str) -> Predicate:
-    """Build a filter of spans by the beginning of their stream's name.
+    """Return a filter of spans by the beginning of the stream's name; tags only if `categories` are given.
 
     Streams of tags pass only if categories are requested.
     """
@@ -130,7 +130,7 @@ class WholeFeed:
     def latest(
         self, limit: int, before: Mapping[int, Checkpoint], *, seconds: float = 10.0
     ) -> tuple[tuple[PartitionEntry, FeedItem], ...]:
-        """Return the newest `limit` items before a position, newest first, each with its entry."""
+        """Return up to `limit` newest items before a position, newest first, each with its entry."""
         search = self._back(limit, before, None, None, seconds, data=False)
         items = ((entry, item) for entry, _ in search.entries for item in bare_items(entry.page.spans))
         return in_order(search.entries, items)[:limit]
@@ -240,7 +240,7 @@ class WholeFeed:
         prefix: str = "",
         seconds: float = 10.0,
     ) -> StreamsPage:
-        """List streams by the time of their creation, as `FeedReader.streams` does."""
+        """Return a page of streams by time of creation: `limit` or more, unless time or streams run out."""
         forward = is_forward(direction)
         must_be_whole(limit, "limit", 1)
         must_be(str, prefix, "prefix", "text")
@@ -271,7 +271,7 @@ class WholeFeed:
         prefix: str = "",
         seconds: float = 3_600.0,
     ) -> NamedStreams:
-        """List streams in the order of their names, as `FeedReader.streams_by_name` does."""
+        """Return up to `limit` names after `after` with their streams; raise `InvalidInput` if time runs out."""
         must_be_whole(limit, "limit", 1)
         must_be(str, after, "after", "text")
         must_be(str, prefix, "prefix", "text")
@@ -308,7 +308,7 @@ class WholeFeed:
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
     ) -> FeedPosition | None:
-        """Wait until a stream's events are in the feed, as in `FeedReader`; return the position, or None."""
+        """Wait until a stream's events below `version` are in the feed; return the position, or None if late."""
         must_be(str, stream, "stream", "text")
         must_be_whole(version, "version", 1)
         must_be(str, source, "source", "text")

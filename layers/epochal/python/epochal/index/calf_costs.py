@@ -51,7 +51,7 @@ would cost as much again."""
 
 
 def calf_pays(tip: Token, new: Growth, factor: int) -> bool:
-    """Return whether moving the Tip's events into a calf now is cheaper than leaving them there.
+    """Return whether to put the Tip's events into a calf now: that is cheaper, or the Tip would overflow.
 
     `factor` is 2 if calf and Tip are written in one transaction.
     """
@@ -101,7 +101,7 @@ def overflows(tip: Token, new: Growth) -> bool:
 
 
 def _waiting_is_dearer(costs: _Costs, carried: float, growth: int, average: float) -> bool:
-    """Return whether calving now costs less than after each number of further appends."""
+    """Return whether calving now costs less than calving after any number of the next appends."""
     rate = _rate(costs, average)
     now = costs.calve(carried, least=growth)
     spent = 0.0

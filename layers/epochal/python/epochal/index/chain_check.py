@@ -141,7 +141,7 @@ class ChainPage:
 
 
 def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
-    """Read the next page of a partition's chain, or move to the next epoch if this one is unreadable."""
+    """Read the next page of a partition's chain; an unreadable epoch gives a fault and is passed over."""
     try:
         return (yield from _step(table, place))
     except CorruptData as cause:
@@ -152,7 +152,10 @@ def step(table: str, place: ChainPosition) -> Steps[ChainPage]:
 
 
 def _step(table: str, place: ChainPosition) -> Steps[ChainPage]:
-    """Read the next page of an epoch, reading its Tip first if necessary."""
+    """Read the next page of an epoch's entries; at its end, go to the next epoch, or end the chain.
+
+    The epoch's Tip is read first if necessary.
+    """
     cursor = place.cursor
     if cursor is None:
         tip = yield from _read_tip(table, place)
@@ -166,7 +169,7 @@ def _step(table: str, place: ChainPosition) -> Steps[ChainPage]:
 
 
 def _without_tip(table: str, place: ChainPosition) -> Steps[ChainPage]:
-    """Return the page for an epoch without a Tip: the end of the chain, or a lost epoch."""
+    """Return an empty page for an epoch without a Tip: at the chain's end, or with the fault `epoch lost`."""
     if place.epoch >= place.reached and not (yield from _has_begun(table, place.following)):
         return ChainPage(place=None)
     # The next epoch has begun, so this one was there before: if it is not there now, it is gone.
@@ -176,7 +179,7 @@ def _without_tip(table: str, place: ChainPosition) -> Steps[ChainPage]:
 
 
 def _at_end(table: str, place: ChainPosition, cursor: TipCursor) -> Steps[ChainPage]:
-    """Continue after the last entry of an epoch: with the next epoch, newer entries, or the end."""
+    """Return an empty page at an epoch's end: where to go on, and a fault if the epoch was left open."""
     if place.closed:
         return ChainPage(place=place.following)
     has_next = place.epoch < place.reached or (yield from _has_begun(table, place.following))
@@ -189,7 +192,7 @@ def _at_end(table: str, place: ChainPosition, cursor: TipCursor) -> Steps[ChainP
 
 
 def _decode_page(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: TipCursor) -> ChainPage:
-    """Decode the entries of a page; report those that are unreadable or come after `Closed`."""
+    """Decode a page's entries except `Closed`; add a fault for each that is unreadable or comes after it."""
     entries: list[tuple[Entry, Checkpoint]] = []
     faults: list[ChainFault] = []
     closed = place.closed

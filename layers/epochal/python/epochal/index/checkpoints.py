@@ -101,7 +101,7 @@ class Checkpoint(int):
 
     @classmethod
     def of(cls, epoch: int, offset: int) -> Checkpoint:
-        """Build the checkpoint before entry `offset` (from 0) of the index section `epoch`.
+        """Build the checkpoint before entry `offset` of epoch `epoch`; raise `ValueError` if out of range.
 
         Args:
             epoch: number of the epoch of the index, from 0.

@@ -114,7 +114,10 @@ class Entry:
 
 
 def merge_removals(spans: Iterable[Span], removals: Iterable[Removal]) -> list[EntryPart]:
-    """Insert removals between spans, each before the stream's event with the removal's index `next`."""
+    """Return spans and removals in one list, each removal before its stream's event `next` or at the end.
+
+    A span that has this event in it is cut there.
+    """
     due: dict[str, list[Removal]] = {}
     for removal in removals:
         due.setdefault(removal.stream, []).append(removal)
@@ -168,7 +171,7 @@ def with_own_metadata(
 
 
 def split_entry(parts: list[EntryPart]) -> tuple[list[EntryPart], list[EntryPart]]:
-    """Split parts into as many as one entry may hold, and the rest; a span is cut between events."""
+    """Split parts, by halving, into a beginning that fits into one entry, and the rest; spans may be cut."""
     first, rest = parts, list[EntryPart]()
     while _divisible(first) and _too_large(first):
         first, later = _halve(first)
@@ -255,7 +258,7 @@ def merge_spans(spans: Sequence[Span]) -> list[Span]:
 
 
 def _group_by_stream(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
-    """Group a stream's spans together if that saves bytes; return them with the original order.
+    """Return spans grouped by stream, and a field `order` to undo it; unchanged if that saves no bytes.
 
     A span costs about four bytes and a character less than one, so an order pays off if two spans in five join another.
     """
@@ -378,7 +381,7 @@ def _check_types(names: Any) -> tuple[str, ...]:
 
 
 def read_own_metadata(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]:
-    """Decode an entry's metadata: the progress of marks, removals, and new streams.
+    """Return marks' progress, removals and new streams in metadata; raise `CorruptData` for bad removals.
 
     Without recorded progress, no marks are assumed to have been written.
     """

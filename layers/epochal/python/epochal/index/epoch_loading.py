@@ -35,7 +35,7 @@ def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
 
 
 def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = None) -> Steps[LoadedEpochs]:
-    """Apply others' new entries to the loaded epochs; return them, or the next ones if the epoch closed.
+    """Apply others' new entries to the active epoch; return the loaded epochs, the next ones if it closed.
 
     If the epoch has been deleted, begin from nothing: only the loaded state says that it ever existed.
 
@@ -77,7 +77,7 @@ def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
 
 
 def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) -> Steps[None]:
-    """Read and apply the entries that an epoch's state lacks."""
+    """Apply to an epoch's state the stored entries that it lacks, and set its Tip and size."""
     if tip is None:
         tip = yield from epoch_tip(table, partition, epoch.number)
     if tip is None:

@@ -41,7 +41,7 @@ class EpochLimits:
     streams: int = 200_000
 
     def __post_init__(self) -> None:
-        """Check that all limits are at least 1, and entries at most what a checkpoint counts."""
+        """Raise `InvalidInput` unless all limits are at least 1, and `entries` at most a million."""
         for name in ("bytes", "entries", "streams"):
             if getattr(self, name) < 1:
                 raise InvalidInput(name, "must be at least 1")
@@ -107,7 +107,7 @@ class Epoch:
 
 
 def unknown_streams(changes: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
-    """List the streams of a batch that neither epoch contains, so that their marks must be read."""
+    """List the names in a batch, of streams and of marks of removals, that neither epoch contains."""
     names = dict.fromkeys(name for change in changes for name in names_of(change))
     return [
         stream

@@ -107,7 +107,7 @@ def digest_of(state: GroupState, member: int) -> str:
 
 
 def record_failed_run(table: str, group: str, partition: int, failed: FailedRun) -> Steps[None]:
-    """Record a failed run of a group's member, counting on if its earlier runs failed at the same state."""
+    """Store a member's failed run in place of its last one, counting on if that failed at the same state."""
     for earlier in (yield from _read_runs(table, group, partition)):
         if (earlier.member, earlier.state) == (failed.member, failed.state):
             since, runs = earlier.since, earlier.runs + 1

@@ -117,7 +117,9 @@ class WalkPage:
 
 
 def step(table: str, walk: FeedWalk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
-    """Read the next entries of a partition's feed, with one request, or two to read an epoch's Tip first.
+    """Read the next entries in the walk's direction; return them with the position after them.
+
+    This takes one request, or two to read an epoch's Tip first.
 
     Args:
         limit: number of entries wanted; more may come.
@@ -205,7 +207,10 @@ def _step_back(table: str, walk: FeedWalk, limit: int | None) -> Steps[WalkPage]
 
 
 def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | None]]:
-    """Return the checkpoint and Tip where a backward walk continues, perhaps in the epoch before."""
+    """Return the checkpoint and Tip to read backward from; raise `BeyondTheEnd` if it is not in the index.
+
+    At the beginning of an epoch, that is the end of the epoch before.
+    """
     checkpoint = walk.at
     tip = yield from epoch_tip(
         table, walk.partition, checkpoint.epoch if checkpoint.offset else checkpoint.epoch - 1
@@ -217,7 +222,7 @@ def _end_before(table: str, walk: FeedWalk) -> Steps[tuple[Checkpoint, Tip | Non
 
 
 def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[list[StoredSpan]]:
-    """Return entries of an epoch before an offset, newest first: the Tip's, or those of the calves read."""
+    """Return spans of an epoch before offset `end`, newest first: the Tip's, or those of some calves."""
     if end > tip.span.base:
         return [tip.span.before(end)]
     if not end:
@@ -300,7 +305,7 @@ def tails_in(table: str, series: Series) -> Steps[list[tuple[int, Checkpoint]]]:
 def _place_entries(
     spans: tuple[StoredSpan, ...], checkpoint: Checkpoint
 ) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:
-    """Pair the entries of spans with the checkpoints after them, and return the last checkpoint."""
+    """Return spans' entries, without `Closed`, with the checkpoints after them, and the last checkpoint."""
     entries: list[PlacedEntry] = []
     for _, kind, event in stored_entries(spans):
         if kind != CLOSED:

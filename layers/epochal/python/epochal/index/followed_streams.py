@@ -83,7 +83,7 @@ class FollowedStreams:
     streams: dict[str, FollowedStream] = field(default_factory=dict)
 
     def add(self, partition: int, span: Span, checkpoint: Checkpoint) -> Break | None:
-        """Note a stream's next span; return the break before it if that is the stream's first, else None."""
+        """Note a stream's next span; return the break before it, or None if it fits or one was kept already."""
         followed = self.streams.get(span.stream)
         if followed is None:
             if not self.range.holds(span.stream):
@@ -116,7 +116,7 @@ class FollowedStreams:
         )
 
     def _let_go(self) -> None:
-        """Drop half of the hash range until few enough streams remain; leave the other half for later."""
+        """Halve the followed hash range until few enough streams remain; add its upper halves to `left`."""
         while len(self.streams) > self.most and self.range.high - self.range.low > 1:
             self.range, upper = self.range.halves()
             self.left.append(upper)

@@ -33,7 +33,7 @@ def record_failures(table: str, causes: Mapping[str, str], ids: Ids) -> Steps[Se
     """Record why and since when indexing of these sources fails; return the changed series."""
 
     def change(series: Series) -> Series:
-        """Add the failures to the series; a recent one of the same source continues."""
+        """Return the series with these failures; each keeps the `since` of a recent one of its source."""
         failing = dict(series.failing)
         for source, cause in causes.items():
             before = failing.get(source)
@@ -55,7 +55,7 @@ def forget_failures(table: str, sources: Collection[str], ids: Ids) -> Steps[Ser
 
 
 def indexer_failures(table: str, series: Series, now: Ticks) -> Steps[dict[str, str]]:
-    """Explain, by source, why its indexer adds nothing to the index, if that is recorded.
+    """Return, by source, why its indexer adds nothing to the index, if that is recorded and still holds.
 
     No request is made if nothing is recorded.
     """
@@ -72,7 +72,7 @@ def indexer_failures(table: str, series: Series, now: Ticks) -> Steps[dict[str, 
 
 
 def _is_current(table: str, series: Series, source: str, failure: IndexerFailure, now: Ticks) -> Steps[bool]:
-    """Return whether a failure still holds: it is recent, or nothing was indexed since."""
+    """Return whether a failure still holds: it is recent, or nothing of its source was indexed since."""
     last = _time_of(failure.last)
     if now <= last + GOES_ON * PER_SECOND:
         return True

@@ -137,7 +137,7 @@ class Partition:
         return Checkpoint.of(self.state.active.number, self.state.active.version)
 
     def hold(self, loaded: LoadedEpochs) -> None:
-        """Replace the loaded epochs; with a new epoch, start over with the marks of its predecessor."""
+        """Replace the loaded epochs; if another epoch is active now, start over with leaves and marks."""
         if self.loaded is None or self.loaded.active.number != loaded.active.number:
             self.forgotten = (
                 () if loaded.previous is None else tuple(sorted(loaded.previous.next, key=hash_of))
@@ -269,7 +269,7 @@ class Indexing:
                 )
 
     def _open(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
-        """Load a partition's epochs, or refresh them if others are writing too."""
+        """Load a partition's epochs, unless held; if others write too, read marks, pause, and refresh them."""
         if partition.loaded is None:
             partition.hold((yield from load_newest(self.table, partition.number)))
         elif partition.shared:
@@ -279,7 +279,7 @@ class Indexing:
             yield from self._refresh(partition)
 
     def _refresh(self, partition: Partition, tip: Tip | None = None) -> Steps[None]:
-        """Apply others' writes to the partition, repeatedly while they write; note whether there were any."""
+        """Apply others' writes to the partition, reading at most thrice; note whether there were any."""
         first = partition.state.active
         number, version = first.number, first.version
         for _ in range(MAX_REFRESHES):
@@ -311,7 +311,7 @@ class Indexing:
         partition.marked.update((stream, marks.get(stream, 0)) for stream in unknown)
 
     def _resolve(self, partition: Partition, changes: Sequence[Change], times: Times) -> Steps[_NewParts]:
-        """Return what the index lacks of a batch, after reading missing events from the store.
+        """Return what the index lacks of a batch, or a first piece, with gaps filled from the store.
 
         The result is in the order of the writes. Marks are read after the epochs.
         """
@@ -353,7 +353,7 @@ class Indexing:
         return _NewParts(parts=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
 
     def _write_all(self, partition: Partition, parts: list[EntryPart]) -> Steps[list[EntryPart]]:
-        """Append entries while the epochs are those on which the parts were decided; return the rest."""
+        """Append the parts as entries until a write is refused or the epochs change; return what is left."""
         decided_on = partition.state
         while parts:
             first, rest = split_entry(parts)
@@ -365,7 +365,7 @@ class Indexing:
         return parts
 
     def _write(self, partition: Partition, loaded: LoadedEpochs, parts: list[EntryPart]) -> Steps[bool]:
-        """Append one entry, and `Closed` if that fills the epoch; return False if others wrote first.
+        """Write due marks, then append one entry, and `Closed` if full; return False if others wrote first.
 
         After a refusal the epoch is refreshed.
         """

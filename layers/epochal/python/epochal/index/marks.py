@@ -119,7 +119,7 @@ class Leaf:
         return self.holding({**present, **higher}) if higher else self
 
     def parts(self) -> list[Leaf]:
-        """Divide a leaf that is too large into several; equal beginnings of hashes stay together."""
+        """Return the leaf alone or, if too large, divided into several; equal hash beginnings stay together."""
         if self.size <= LEAF:
             return [self]
         ways = min(MAX_SPLIT, -(-self.size * 3 // (2 * LEAF)))
@@ -292,7 +292,7 @@ def _put(table: str, partition: int, leaf: Leaf) -> Put:
 
 
 def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int]) -> Steps[dict[bytes, int]]:
-    """Write the leaves of these marks; return the marks that were refused because others wrote first."""
+    """Raise marks in their leaves, dividing large ones; return the marks whose writes were refused."""
     by_leaf: dict[int, dict[bytes, int]] = {}
     for hashed, following in due.items():
         leaf = leaves.of(hashed)

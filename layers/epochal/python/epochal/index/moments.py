@@ -25,9 +25,9 @@ SKEW: Final = 60 * PER_SECOND
 
 
 def find_moment(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
-    """Find the checkpoint of a partition's first entry at or after a moment, by binary search.
+    """Find the checkpoint of a partition's first entry since a minute before `moment`; else its tail.
 
-    It is the tail if there is no such entry. Clocks may differ by `SKEW`.
+    It is found by binary search. The minute is `SKEW`, by which clocks may differ.
 
     Raises:
         CorruptData: an entry is in no item.

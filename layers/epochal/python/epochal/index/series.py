@@ -104,7 +104,7 @@ def start_epoch(table: str, partition: int, epoch: int, ids: Ids) -> Steps[Serie
 
 
 def register(table: str, partitions: Mapping[str, int], ids: Ids) -> Steps[dict[str, int]]:
-    """Record the number of partitions of each source, and return the recorded numbers.
+    """Record new sources' numbers of partitions, and differing ones as refused; return those on record.
 
     A source that is new is recorded with the given number. For a known source with another number, that number is
     recorded as refused, until the source is registered with the right one.

@@ -143,7 +143,7 @@ class Tip:
 
 @decodes("Tip")
 def read_tip(item: Item) -> Tip:
-    """Decode a Tip; raise `CorruptData` if its counts contradict each other."""
+    """Decode a Tip; raise `CorruptData` if it is malformed, or its counts contradict each other."""
     return Tip(
         stream=item["p"]["S"],
         span=read_span(item),
@@ -159,7 +159,7 @@ def read_tip(item: Item) -> Tip:
 
 @decodes("Tip")
 def read_span(item: Item) -> StoredSpan:
-    """Read the events of a Tip or calf; raise `CorruptData` if `n`, `e`, `c` and a calf's `i` disagree."""
+    """Decode the events of a Tip's or calf's item; raise `CorruptData` if its attributes are inconsistent."""
     events, types = read_list(item, "e"), read_list(item, "c")
     following = read_number(item, "n")
     base = -1 if following is None else following - len(events)
@@ -176,7 +176,7 @@ def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
 
 
 def write_event(event: EncodedEvent) -> AttributeValue:
-    """Encode an event in its stored form, without absent or empty fields."""
+    """Encode an event, except for its type, in its stored form, without absent or empty fields."""
     fields = {
         "t": text(event.timestamp),
         **_write_body("d", "D", event.data),
@@ -347,7 +347,9 @@ def cursor_at(tip: Tip, start: int) -> TipCursor:
 
 
 def advance(table: str, cursor: TipCursor, limit: int | None = None) -> Steps[TipPart]:
-    """Read the next part of a stream, with one request, or two if the first calf must be found.
+    """Read the next part of a stream forward, from its Tip or calves; raise `CorruptData` if none has it.
+
+    It takes one request, or two if the first calf must be found; none for the Tip's own events.
 
     Args:
         limit: number of events wanted; more may come, since calves are read whole.
@@ -362,7 +364,7 @@ def advance(table: str, cursor: TipCursor, limit: int | None = None) -> Steps[Ti
 
 
 def read_all(table: str, stream: str) -> Steps[list[EncodedEvent]]:
-    """Read every event of a stream."""
+    """Return every event of a stream, decoded and in order; none if the stream does not exist."""
     tip = yield from load_tip(table, stream)
     cursor = None if tip is None else cursor_at(tip, 0)
     events: list[EncodedEvent] = []

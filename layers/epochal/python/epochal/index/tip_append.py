@@ -50,7 +50,7 @@ class BlockedByTip:
 
 
 def append_on(table: str, batch: WireBatch, known_head: TipOrToken) -> Steps[Appended | Conflict]:
-    """Append on exactly the Tip that is known (None: no stream yet); any other Tip is a conflict.
+    """Append if the Tip is still the known one (None: no stream yet); return the result, or a conflict.
 
     The conflict has the current Tip. If a response was lost and others have written since, this was applied all the
     same: whoever appends to the index decides again on the current state, and finds it.
@@ -161,7 +161,7 @@ def _read_newer_tip(table: str, stale: Tip) -> Steps[Tip | None]:
 
 
 def _result_of(reply: Done | Refusal | Overflow, token: Token) -> Token | BlockedByTip:
-    """Convert the reply to a write into the new token, or the Tip that refused the write."""
+    """Return the token after a write, or the Tip that refused it; raise `TooLarge` if the item overflowed."""
     if isinstance(reply, Done):
         return token
     if isinstance(reply, Overflow):

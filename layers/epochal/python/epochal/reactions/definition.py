@@ -80,7 +80,7 @@ class Selector:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check that all conditions can be compared with events."""
+        """Raise `InvalidInput` unless every condition has the right type."""
         if self.streams is not None:
             must_be_names(self.streams, "streams")
         must_be(str, self.prefix, "prefix", "text")
@@ -92,7 +92,7 @@ class Selector:
         must_be_names(self.metadata, "metadata")
 
     def takes(self, span: Span) -> bool:
-        """Return whether a span (consecutive events of one stream) may have a selected event, by its stream and types.
+        """Return whether a span (events of one stream) may have a selected event, by its stream and types.
 
         A span without events is judged by its stream alone.
 
@@ -109,7 +109,7 @@ class Selector:
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
-        """Return whether an event of a span that `takes` accepted is selected; True if too little is known to tell.
+        """Return whether an event of a span that `takes` accepted is selected; True if too little is known.
 
         Args:
             event: event with as much as is known of it.
@@ -174,7 +174,7 @@ def _of_type(event: FeedEvent, types: Collection[str] | None) -> bool:
 
 
 def code_name(code: Callable[..., object]) -> str:
-    """Return where a function's code is, as `boards.departures`; lambdas get their line number.
+    """Return a function's module and qualified name, as `boards.departures`; lambdas get a line number.
 
     For an object that is called, it is its class.
     """
@@ -234,7 +234,7 @@ class Delivery:
                 yield event
 
     def key(self, event: FeedEvent | Removal) -> str:
-        """Return an idempotency key for handling an event or removal: always the same, and unique to this group.
+        """Return an idempotency key for handling an event or removal: always the same, unique to the group.
 
         Args:
             event: an event or the removal of this delivery.
@@ -310,7 +310,7 @@ class Reaction:
     _is_async: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check all arguments."""
+        """Raise `InvalidInput` unless all arguments are valid, handlers and settings included."""
         object.__setattr__(self, "_is_async", is_async(self.handler))  # asked for each delivery
         if not self.asynchronous:
             must_be_plain(self.handler, "handler")
@@ -341,7 +341,7 @@ class Reaction:
             raise InvalidInput(name, "must be an `async def` if and only if the handler is one")
 
     def _check_kinds(self) -> None:
-        """Check the types of the arguments, and that numbers are at least 1."""
+        """Raise `InvalidInput` for arguments of a wrong type, numbers below 1, and empty sets of names."""
         must_be(str, self.name, "name", "text")
         must_be(str, self.partition_by, "partition_by", "a regular expression")
         for field_ in ("max_events", "parallel", "attempts"):
@@ -390,7 +390,7 @@ class Reaction:
         return result if self.asynchronous else must_be_done(result, "handler")
 
     def wants(self, span: Span) -> bool:
-        """Return whether a span (consecutive events of one stream) in a wanted category may have events to deliver.
+        """Return whether a span (events of one stream) in a wanted category may have events to deliver.
 
         Args:
             span: consecutive events of one stream, with their types.
@@ -402,7 +402,7 @@ class Reaction:
         return of_types and (self.only is None or self.only.takes(span))
 
     def wants_removal(self, span: Span) -> bool:
-        """Return whether the pruning or deletion of a stream's events is delivered; `span` has its name and no events.
+        """Return whether a stream's pruning or deletion is delivered; `span` has its name and no events.
 
         Args:
             span: span with the name of the stream, and no events.
@@ -410,7 +410,7 @@ class Reaction:
         return self.removed is not None and (self.only is None or self.only.takes(span))
 
     def wants_skipped(self, span: Span) -> bool:
-        """Return whether `skipped` is called for a span (consecutive events of one stream) of which no event is taken.
+        """Return whether `skipped` is called for a span (events of one stream) of which no event is taken.
 
         Args:
             span: consecutive events of one stream, with their types.
@@ -420,7 +420,7 @@ class Reaction:
         return self.only is None or self.only.takes(Span(span.stream, span.index, ()))
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Return whether to deliver an event of a span that `wants` accepted; True if too little is known to tell.
+        """Return whether to deliver an event of a span that `wants` accepted; True if too little is known.
 
         Args:
             event: event with as much as is known of it.

@@ -74,7 +74,7 @@ class Member:
         return self.reader.place(partition, place)
 
     def wait_for(self, partition: int, position: Checkpoint, *, seconds: float = 10.0) -> bool:
-        """Wait until everything before a position is handled or parked; return whether it is.
+        """Wait up to `seconds` until everything before a position is handled or parked; return whether it is.
 
         For callers that have seen the position, as a tail or a page's `next`. One that has just appended knows a stream
         and a version instead: `ReadModel.wait_for`.

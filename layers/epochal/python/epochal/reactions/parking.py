@@ -75,7 +75,7 @@ class Parking:
 
     @classmethod
     def of(cls, group: str, reader: FeedReader) -> Parking:
-        """Open a group's parked streams by its name, without its handler: they can be listed and skipped, not replayed.
+        """Open a group's parked streams by its name, without its handler: to list and skip, not to replay.
 
         Args:
             group: name of the group.
@@ -98,7 +98,7 @@ class Parking:
         ]
 
     def replay(self, partition: int, stream: str, *, seconds: float) -> Replayed:
-        """Handle the unhandled events of a parked stream, unpark it if that succeeds in `seconds`; return the outcome.
+        """Handle a parked stream's unhandled events, unpark it if that succeeds in time; return the outcome.
 
         Args:
             partition: number of the partition.
@@ -136,7 +136,7 @@ class Parking:
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
-        """Skip the first unhandled event of a parked stream, and return the next index; the stream stays parked.
+        """Skip a parked stream's first unhandled event; return the next index. The stream stays parked.
 
         Args:
             partition: number of the partition.
@@ -163,7 +163,7 @@ class Parking:
     def _catch_up(
         self, partition: int, stream: str, handle: Callable[[int], TaskProgress], ends: float
     ) -> Replayed:
-        """Handle a parked stream to its end and unpark it, again if the feed moved on; return the outcome.
+        """Call `handle` for a parked stream until its end and unpark it, or let it stay; return the outcome.
 
         It is unparked only on a state that is older than that end.
         """

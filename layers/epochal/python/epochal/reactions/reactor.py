@@ -189,7 +189,7 @@ class Run:
         self.careful = False
 
     def _next_page(self, start: Checkpoint) -> SpanPage:
-        """Read the next page of the feed; nothing is read twice if it follows the last one."""
+        """Read the next page of the wanted spans; nothing is read twice if it follows the last page."""
         reader, reaction = self.member.reader, self.member.reaction
         self.meeting = FilterCoverage(
             known=partial(reader.categories, self.partition),
@@ -217,7 +217,7 @@ class Run:
         return page
 
     def _wanted_or_next(self) -> Predicate:
-        """Build a filter of a page's spans: those to deliver or to know of, and those that directly follow one.
+        """Return a filter of spans: those to deliver or to know of, and those that directly follow one.
 
         An event with tags divides its append into several spans. With those that follow a wanted one the reaction is
         told how far its delivery goes, and a read model's progress reaches the version of the append.
@@ -256,7 +256,7 @@ class Run:
             self.tell(behind)
 
     def _work(self, todo: PageTasks, before: GroupState) -> Iterator[TaskResults]:
-        """Handle the tasks of a page; yield the results so far, every few seconds and at the end."""
+        """Handle a page's tasks, and park or block at failures; yield the results so far from time to time."""
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
         removals_left: set[str] = set()
@@ -336,7 +336,10 @@ class Run:
         yield results
 
     def _in_order(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
-        """Handle the tasks of a page one after another, reading their events together, each window once."""
+        """Handle a page's tasks in order, up to one that stops it; yield results now and then, and at the end.
+
+        The events of tasks are read together, each window once.
+        """
         clock, stuck = self.member.driver.clock, set[str]()
         spans = (
             Span(task.stream, task.first, ("",) * (task.read_end - task.first))
@@ -399,7 +402,7 @@ class Run:
             raise
 
     def _park_or_block(self, failure: Failure, before: GroupState, parked: Collection[str]) -> bool:
-        """Park a stream that failed if that is allowed, else block the partition; return whether it is parked."""
+        """Return whether a failed stream may be parked, and store why; if not, or after many, note a block."""
         parks = self.member.reaction.on_failure == "park" and may_park(before, {*parked, failure.stream})
         if parks:
             self.member.keep(self.partition, failure)
@@ -526,7 +529,7 @@ class Reactor:
         tell: Callable[[float], object] = lambda _behind: None,
         around: Around | None = None,
     ) -> Ran:
-        """Handle the events of a partition up to the tail, or for about `seconds`; return the result.
+        """Handle a partition's events until the tail, a block, a pause, or about `seconds`; return the result.
 
         Args:
             seconds: how long to handle events.

@@ -46,7 +46,7 @@ class ResetEffect:
         self._count = count
 
     def add(self, span: Span, after: Checkpoint) -> None:
-        """Count a span of an entry; entries must be added in order.
+        """Count which events of a span come again and which are skipped; add spans in the order of entries.
 
         `after` is the checkpoint after the entry.
         """

@@ -115,7 +115,7 @@ class Reset:
 
 
 def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
-    """Parse the target of a reset: `beginning`, `tail`, a moment, or a checkpoint of the given partitions.
+    """Parse a reset's target: `beginning`, `tail`, a moment or checkpoint, by partition if any are given.
 
     Raises:
         InvalidInput: it is none of these, or a checkpoint of no partition.
@@ -147,9 +147,10 @@ class Groups:
         return self.reader.driver.run(read_series(self.reader.table))
 
     def standing(self, group: str | Reaction, series: Series | None = None) -> list[GroupFigures]:
-        """Return the progress of a group in each partition where it has begun.
+        """Return a group's progress and backlog in each partition; raise `GroupMissing` if it is unknown.
 
-        A group that has begun nowhere, and whose runs failed, is at the beginning of the partitions where they did.
+        Partitions where it has not begun are left out. A group that has begun nowhere, and whose runs failed, is at the
+        beginning of the partitions where they did.
 
         Args:
             group: name of the group; or its reaction, so that the events are counted that it wants now, whatever is
@@ -185,7 +186,7 @@ class Groups:
         return self.reader.driver.run(indexer_failures(self.reader.table, self.read_series(), now))
 
     def members(self, group: str, series: Series | None = None) -> list[GroupProcess]:
-        """List the processes that run a group now and their partitions; raise `GroupMissing` if unknown.
+        """List a group's running processes, not functions, with partitions; raise `GroupMissing` if unknown.
 
         Args:
             group: name of the group.
@@ -227,7 +228,7 @@ class Groups:
         return self._change(group, lambda state: replace(state, paused=""))
 
     def reset(self, group: str | Reaction, to: Start, *, dry_run: bool = False) -> list[Reset]:
-        """Set a group's checkpoints to a target; return what that does to each partition.
+        """Set a group's checkpoints to a target, or only count (`dry_run`); return the effect by partition.
 
         Everything after the new checkpoint comes, whether it was handled or not; nothing before it does. A stream that
         is parked stays so, unless what it waits for is after the new checkpoint: then it comes with the feed.
@@ -265,7 +266,7 @@ class Groups:
         ]
 
     def begin(self, group: str, like: str) -> list[int]:
-        """Start a new group at the checkpoints of the group `like`, with its parked streams; return the partitions.
+        """Begin a group at the checkpoints of group `like`, with its parked streams; return the partitions.
 
         It gets the other group's checkpoints, what that has handled ahead and what it has parked. All states are read
         before the first is written.
@@ -306,7 +307,7 @@ class Groups:
         return written
 
     def delete(self, group: str) -> list[int]:
-        """Delete a group's checkpoints and parked streams, and return its partitions; raise if a process runs it.
+        """Delete all that is stored of a group, and return its partitions; raise if a process runs it.
 
         A function that still runs it begins anew.
 

@@ -20,7 +20,7 @@ class TaskQueue:
     def __init__(
         self, tasks: Sequence[Task], batches: BatchReader[FeedEvent], must_stop: Callable[[], bool]
     ) -> None:
-        """Fill the queue.
+        """Fill the queue with tasks, and choose those whose events are read in batches.
 
         Args:
             tasks: the tasks, each of another stream.

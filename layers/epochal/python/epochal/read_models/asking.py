@@ -92,7 +92,7 @@ class Question:
         return urlsafe_b64encode(self._digest(backward) + sort.encode()).decode().rstrip("=")
 
     def read(self, after: str, *, backward: bool) -> str:
-        """Decode a continuation into the entry after which it continues; refuse one of another question."""
+        """Decode a continuation into a sort key; raise `InvalidInput` if malformed or of another question."""
         must_be(str, after, "after", "a continuation: `next` of a page")
         try:
             raw = b64decode(after + "=" * (-len(after) % 4), altchars=b"-_", validate=True)
@@ -226,7 +226,7 @@ class _Run:
 def _entries(
     table: str, question: Question, limit: int, start: str | None, *, backward: bool
 ) -> Steps[list[Item]]:
-    """Read the next entries of a question from all of its partitions, merged in order."""
+    """Read up to `limit` next entries of a question from all of its partitions, merged in order."""
     runs = [
         _Run(partition, None if start is None else {"pk": text(partition), "sk": text(start)})
         for partition in question.partitions

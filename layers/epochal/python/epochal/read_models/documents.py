@@ -84,7 +84,7 @@ def reached(
     clock: Callable[[], float],
     sleep: Callable[[float], object],
 ) -> bool:
-    """Wait until a place has reached a version, for at most `seconds`; return whether it has."""
+    """Poll `place` until it returns at least `version`, for at most `seconds`; return whether it did."""
     ends = clock() + seconds
     while (place() or 0) < version:
         if clock() >= ends:
@@ -281,8 +281,9 @@ class ReadModel(Generic[D]):
         return self._advance(delivery.stream, progress, delivery.following)
 
     def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
-        """Fold the pruning or deletion in a delivery; return False if it, or a later one of the stream, was folded
-        before.
+        """Fold a delivery's pruning or deletion into the documents; return False if it was folded before.
+
+        It is not folded after a later one of the stream, either.
 
         Args:
             delivery: delivery of a removal, without events.
@@ -363,7 +364,7 @@ class ReadModel(Generic[D]):
         after: str | None = None,
         backward: bool = False,
     ) -> Page:
-        """Return a page of the documents whose secondary key begins with given values, in the order of the key.
+        """Return a page of documents whose secondary key `name` begins with given values, in the key's order.
 
         Args:
             name: name of the key.
@@ -392,9 +393,9 @@ class ReadModel(Generic[D]):
         below: Value | None = None,
         at_most: int | None = None,
     ) -> int:
-        """Count the documents that `find` would return for the same arguments; without `name`, those of `list`.
+        """Count what `find` or, without `name`, `list` shows on all pages, up to `at_most` if given.
 
-        It reads their entries: one read unit for about thirty.
+        It reads the entries of documents: one read unit for about thirty.
 
         Args:
             name: name of the key; None counts the list of all documents.
@@ -594,7 +595,7 @@ class ReadModel(Generic[D]):
         return self.driver.ask(Get(table=self.table, key=key)).item
 
     def _progress(self, stream: str, *, consistent: bool) -> _Progress:
-        """Read how far a stream has been folded; refuse a generation that was built with other keys.
+        """Return how far a stream has been folded; raise `InvalidInput` if it was folded with other keys.
 
         A place that was written in a transaction with the document may be missing beside it in one reply, and any in an
         inconsistent one.
@@ -639,7 +640,7 @@ class ReadModel(Generic[D]):
             self._declared(self.keys)
 
     def _declared(self, keys: ModelKeys | None = None) -> dict[str, DeclaredKey]:
-        """Return the keys that the generation is built with; if it is new, declare `keys` as its keys."""
+        """Return a generation's keys, storing `keys` if it is new; raise `InvalidInput` if none or others."""
         from epochal.read_models.generation_heads import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
         if self._of not in self._heads:

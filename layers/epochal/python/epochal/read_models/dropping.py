@@ -38,7 +38,10 @@ class Dropped:
 
 
 def drop(table: str, model: str, after: str | None) -> Steps[Dropped]:
-    """Delete the generation's items among the table's next ones; return how many and where to continue."""
+    """Delete a generation's items among the table's next 1,000; return how many, and where to continue.
+
+    The first call marks the generation's head as being dropped, and the last one deletes it.
+    """
     start = None if after is None else _read(after)
     if start is None:
         yield Update(table=table, key=head_key(model), sets=(Set("z", number(1)),))

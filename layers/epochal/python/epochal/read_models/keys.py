@@ -141,7 +141,7 @@ class ModelKeys:
         return entries
 
     def _held(self, name: str, document: Any) -> Item:
-        """Return what a document's entries of a key contain."""
+        """Return the attribute with the JSON that the key's `holds` makes of a document; empty without one."""
         holds = self.by_name[name].holds
         if holds is None:
             return {}

@@ -30,7 +30,10 @@ def written(values: tuple[Any, ...], field: str) -> str:
 
 
 def part(value: Any, field: str) -> str:
-    """Encode one value as text in its order, without an end."""
+    """Encode one value as text that sorts like the value; raise `InvalidInput` if it is no text or number.
+
+    The space that ends it is not included.
+    """
     if isinstance(value, str):
         if not value.isascii():
             must_be_text(value, MAX_PARTITION_BYTES, field)
