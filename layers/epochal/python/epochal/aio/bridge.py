@@ -33,7 +33,7 @@ class _Bridge(greenlet):
     """Runs a blocking function in a greenlet; its parent is the coroutine that awaits for it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Run the function in a copy of the context in which pools are tasks of the loop."""
+        """Prepare the function to run in a copy of the context in which pools are tasks of the loop."""
         super().__init__(function)
         self.context = copy_context()
         self.context.run(POOL.set, _Tasks)
@@ -42,7 +42,7 @@ class _Bridge(greenlet):
 
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a blocking method of a store that was opened with an `AsyncPlace`, and await the requests that it makes.
+    """Call a blocking method of a store of an `AsyncPlace`, await its requests, and return its result.
 
     `await run(listings_of(store).tags, "course")` returns what the method returns, or raises what it raises.
 
@@ -66,7 +66,7 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-    """Call a blocking method that returns an iterator, and yield each of its results, awaiting it when it is wanted.
+    """Call a blocking method that returns an iterator; yield its results, each awaited when it is wanted.
 
     Args:
         function: blocking method that returns an iterator.
@@ -216,7 +216,7 @@ class WriteCancelled(Exception):
 
 
 def cancelled_write(error: BaseException) -> WriteCancelled | None:
-    """Return the cancelled write behind a `CancelledError`, or a `TimeoutError` that came of one; None without one.
+    """Return the `WriteCancelled` that caused an error, such as a `CancelledError`; None if there is none.
 
     Args:
         error: error that was caught, such as a `TimeoutError` of `asyncio.timeout`.

@@ -178,7 +178,7 @@ class AsyncCarrier:
         return wait(self._sent(request))
 
     async def _sent(self, request: DynamoRequest) -> dict[str, Any]:
-        """Sign and send a request by aiohttp, and return DynamoDB's answer."""
+        """Sign and send a request by aiohttp; return the answer, raise `Unsent` or `NoAnswer` without one."""
         body = body_of(request)
         headers = self._signer.headers(await self._frozen(), target_of(request), MEDIA, body)
         if self.session.closed:
@@ -418,7 +418,7 @@ class AsyncReadModels:
     async def live(self, name: str, *, of: None = None) -> AsyncReadModel[Any]: ...
 
     async def live(self, name: str, *, of: type[Any] | None = None) -> AsyncReadModel[Any]:
-        """Open the live generation, as `ReadModels.live` does.
+        """Open the live generation of a read model, or the first if none is live, as `ReadModels.live` does.
 
         Args:
             name, of: as of `ReadModels.live`.
@@ -427,7 +427,7 @@ class AsyncReadModels:
         return AsyncReadModel(await run(live, name))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel[Any]:
-        """Make a generation of a read model the live one, as `ReadModels.swap` does, and return it.
+        """Make a generation of a read model the live one and return it, or raise, as `ReadModels.swap` does.
 
         Args:
             name: name of the read model.

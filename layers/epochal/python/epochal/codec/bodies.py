@@ -156,7 +156,7 @@ def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
 
 
 def unbrotli(data: bytes, limit: int) -> bytes:
-    """Decompress a brotli body of at most `limit` bytes; raises as `decode`."""
+    """Decompress a brotli body; raise `CorruptData` if it is damaged or exceeds `limit` bytes."""
     try:
         if (
             data[:1] == _ONE_BLOCK and limit >= ONE_BLOCK
@@ -178,7 +178,7 @@ def _unfinished(decoded: bytes, limit: int) -> type[CorruptData]:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """Decompress a raw deflate body of at most `limit` bytes; raise `CorruptData` if it is damaged."""
+    """Decompress a raw deflate body; raise `CorruptData` if it is damaged or exceeds `limit` bytes."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         decoded = inflater.decompress(data, limit)

@@ -72,7 +72,9 @@ class KeyUnused:
 
 
 def begin_decision(key: DecisionKey, known_head: Known[Any]) -> Steps[Appended | Undetermined | KeyUnused]:
-    """Return the outcome of an earlier decision under a key, or a `KeyUnused` with the head to decide on.
+    """Look for an earlier decision under a key, recording the key if needed; return it or `KeyUnused`.
+
+    The answer is the outcome of the earlier decision, or a `KeyUnused` with the head to decide on, if it was read.
 
     Args:
         known_head: known head of the stream.
@@ -100,7 +102,7 @@ def begin_decision(key: DecisionKey, known_head: Known[Any]) -> Steps[Appended |
 def resume_decision(
     key: DecisionKey, since: Known[Any], known_head: Known[Any]
 ) -> Steps[Appended | Undetermined | None]:
-    """Look again for an earlier decision under a key, for another head; return its outcome, or None.
+    """Look for an earlier decision up to another head; return it, or None, with the key's bound lowered.
 
     Args:
         since: head up to which there was none.

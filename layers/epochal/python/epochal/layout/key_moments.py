@@ -26,7 +26,7 @@ _REFUSED_AHEAD: Final = 3_600 * PER_SECOND
 
 
 def moment_of_key(key: str, now: Ticks) -> Ticks:
-    """Return the time in a key that ends with a UUIDv7; `NEVER` for other keys.
+    """Return the time in a key that ends with a UUIDv7, `NEVER` for others; raise if it is too far ahead.
 
     Raises:
         KeyAhead: the moment is more than five minutes ahead.

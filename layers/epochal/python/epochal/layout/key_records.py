@@ -122,7 +122,7 @@ def load_record(table: str, record: KeyRecord) -> Steps[RecordContents | None]:
 def done_record(
     table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: RecordContents | None
 ) -> Put:
-    """Make the write of a key's record that goes with a write of unfolds without events.
+    """Make the conditional put of a key's record that goes with a write of unfolds without events.
 
     Its condition is that the key is free, or its record still has the contents `seen`.
     """
@@ -134,7 +134,7 @@ def done_record(
 def made_record(
     table: str, record: KeyRecord, append_id: bytes, contents: bytes, seen: Sequence[RecordContents] = ()
 ) -> Put:
-    """Make the write of a key's record that goes with an append to several streams.
+    """Make the conditional put of a key's record that goes with an append to several streams.
 
     Its condition is that the key is free, or its record has contents that are among `seen`.
 

@@ -182,7 +182,7 @@ def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> S
 
 
 def _too_late(call: _Call[H], head: H | None) -> Steps[Outcome]:
-    """Return the refusal of an append at a wrong version, or the result if this append is the cause."""
+    """Return the conflict of an append at a wrong version, or its result if it was made already."""
     if head is not None and isinstance(call.expected, AtVersion | Token):
         settled = yield from call.attempts.settle(head, call.expected.version, repeatable=False)
         if settled is not None:
@@ -222,7 +222,7 @@ def _tried(call: _Call[H], known_head: Known[H], *, was_read: bool = False) -> S
 
 
 def _newer_head(call: _Call[H], head: H | None, *, repeatable: bool) -> Steps[H | Outcome | None]:
-    """Read the head after a pause; return it, or the outcome if it has the append or is not as expected.
+    """Read the head again; return it, or the outcome if it has the append or is not as expected.
 
     Args:
         head: head up to which the append is not in the stream.
@@ -285,7 +285,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 def _rejected(
     attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
 ) -> Steps[Outcome]:
-    """Return the refusal of unfolds at a wrong version, or the result if an earlier call wrote them.
+    """Return the conflict of unfolds at a wrong version, or their result if the key's record has it.
 
     Args:
         tried: etags that this call has tried to leave.
@@ -297,7 +297,7 @@ def _rejected(
 
 
 def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Appended]:
-    """Make the result of unfolds that the key's record says were written.
+    """Make the result of unfolds that the key's record says were written; raise for other contents.
 
     Args:
         seen: contents of the record.

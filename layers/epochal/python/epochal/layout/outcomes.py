@@ -36,7 +36,7 @@ def refusing_head(conflict: Conflict) -> Any:
 
 
 def combine_outcomes(outcomes: Mapping[str, Outcome], capacity: Capacity = NOTHING) -> Outcome:
-    """Combine the outcomes of an append's streams into one outcome of the whole append."""
+    """Combine streams' outcomes into one: a conflict if any, else undetermined if any, else appended."""
     if conflicts := _those(outcomes, Conflict):
         return Conflict(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):

@@ -80,7 +80,7 @@ TypeHeads = bool | frozenset[str]
 
 
 def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
-    """Return a query's fence: for each item, the tags whose heads show new matching events.
+    """Return a query's fence: for each item, the tags whose heads show new matches; raise without these.
 
     Args:
         type_heads: which types have heads.
@@ -92,7 +92,7 @@ def fence(query: Query, *, type_heads: TypeHeads) -> Fence:
 
 
 def fence_after(query: Query, position: Position, *, type_heads: TypeHeads, field: str = "after") -> Fence:
-    """Return a query's fence from the tags that a position has seen, perhaps in a broader read.
+    """Return a query's fence from the tags that a position has seen; raise if they do not fence each item.
 
     Any tag of an item fences it, and so do the heads of its types and of everything. So an item is fenced by what the
     position has seen of these. Where that is more than one, the heads were not read at one moment, and what one of them
@@ -155,7 +155,7 @@ def check_covered(position: Position, fenced: Fence, field: str = "after") -> No
 
 
 def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
-    """Choose the fencing tags of one item of a query, given the types that have heads.
+    """Choose the fencing tags of a query's item by the types that have heads; raise if none can fence it.
 
     Raises:
         InvalidInput: the item names no tags, and its types have no heads.

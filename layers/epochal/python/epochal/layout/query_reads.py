@@ -108,7 +108,7 @@ class TaggedReads(Protocol):
 
 
 def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forward: bool) -> Steps[Seen]:
-    """Read the events that match, or those that are new since `after`; at most `limit`.
+    """Read matching events, all or those new since `after`, at most `limit`, oldest or newest first.
 
     Args:
         forward: False reads the newest events first.
@@ -129,7 +129,7 @@ def read(reads: TaggedReads, after: Position | None, limit: int | None, *, forwa
 def read_page(
     reads: TaggedReads, after: Position | None, rest: Rest | None, takes: Takes, limit: int
 ) -> Steps[TaggedPage]:
-    """Read one page of the events that match, or of those that are new since `after`.
+    """Read one page of matching events, or those new since `after`, as `takes` and `limit` allow.
 
     Args:
         rest: `rest` of the page before, whose query and `after` must have been the same; None begins a read.
@@ -157,7 +157,7 @@ def read_page_back(
 def first_in_the_way(
     reads: TaggedReads, position: Position, until: Reach, takes: Takes, most: int | None = None
 ) -> Steps[Conflict]:
-    """Find events that match between a position and `until`; return them as a conflict.
+    """Return matching events between a position and `until` as a conflict, which may have no events.
 
     Only the first part of the read that has any such event is returned. A conflict without events means that none
     matches.
@@ -179,7 +179,7 @@ def first_in_the_way(
 
 
 def _one_at_least(takes: Takes) -> Takes:
-    """Make a `takes` function that always accepts the first event.
+    """Wrap a `takes` function so that it accepts the first event in any case.
 
     Otherwise a page without room for that event would make no progress, and a conflict would have no event.
     """

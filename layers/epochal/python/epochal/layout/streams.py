@@ -348,7 +348,7 @@ class BatchedReads(Protocol):
         """Whether a read from event `start` on is likely to be one that `begin_batch` can begin."""
 
     def begin_batch(self, table: str, starts: Mapping[str, int]) -> Steps[Mapping[str, Any]]:
-        """Return the cursors that `begin` returns, of those streams whose head is among the items of one batch.
+        """Begin reads of several streams with one batch of items; return cursors by stream, if it suffices.
 
         All events from `start` on are in that head, so reading them takes no further request. A stream that is left out
         may exist, and is read by `begin`.

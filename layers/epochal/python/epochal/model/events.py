@@ -95,7 +95,7 @@ class Event:
         tags: tuple[str, ...] = (),
         id: str | None = None,  # noqa: A002  likewise
     ) -> Event:
-        """Build an event whose data are a value as plain JSON, written as `json.dumps` writes it.
+        """Build an event with `value` as plain, compact JSON; raise `InvalidInput` if JSON cannot hold it.
 
         Args:
             type: what happened, as of an `Event`.
@@ -118,7 +118,7 @@ class Event:
         )
 
     def without_foreign_fields(self, field: str) -> Event:  # noqa: ARG002  what it has, it may have to refuse by name
-        """Return the event without fields that only another library's tables keep.
+        """Return the event without fields that only another library's tables keep; by default unchanged.
 
         Args:
             field: name of the event in an error.
@@ -187,7 +187,7 @@ class Recorded:
 
     @property
     def position(self) -> Position | None:
-        """Position of the query with the events up to this one, to append `after`; None if no query read the event.
+        """Position of a read up to this event, to append `after`; None for events read from named streams.
 
         After a query it is a position of that query. For an event in the answer to an append it covers all tags of the
         event; for one that was found by its id or in a listing, it covers the tag in which it was found. None for
@@ -211,7 +211,9 @@ class Recorded:
         return content_of(self.data)
 
     def json(self) -> Any:
-        """Parse the event's data as plain JSON, as `json.loads` does.
+        """Parse the data as plain JSON; raise `CorruptData` if invalid, `InvalidInput` if it needs a codec.
+
+        Values are those of `json.loads`, but NaN and numbers beyond a float are invalid.
 
         Raises:
             InvalidInput: data are in the bucket, sealed, or of a version above 1: its codec reads that.
@@ -359,7 +361,7 @@ MAX_ID_BYTES: Final = 1024
 
 
 def check_event(event: Event, field: str, *, tags: bool) -> None:
-    """Raise `InvalidInput` for a bad type, correlation or causation id, or tags with an id or without `tags`.
+    """Raise `InvalidInput` for a bad type, correlation or causation id, or tags with an id or not allowed.
 
     The form of tags, and times, are not checked.
     """

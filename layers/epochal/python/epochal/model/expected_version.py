@@ -42,7 +42,7 @@ class AtVersion:
     version: int
 
     def __post_init__(self) -> None:
-        """Check that the version is an integer within bounds."""
+        """Raise `InvalidInput` unless the version is an integer within bounds."""
         if isinstance(self.version, bool):
             raise InvalidInput("version", "must be a number, not bool")
         must_be(int, self.version, "version", "a number")
@@ -93,7 +93,10 @@ def expected_head(expected: ExpectedVersion) -> Token | Unread | None:
 
 
 def check_expected(expected: object) -> None:
-    """Raise `InvalidInput` unless a value is an expectation: anything else would always conflict."""
+    """Raise `InvalidInput` unless a value is an expected version, such as `ANY` or a valid token.
+
+    Anything else would always conflict.
+    """
     must_be(
         (Expected, AtVersion, Token),
         expected,

@@ -95,7 +95,7 @@ def must_be_state(result: T, before: object, initial: Callable[[], object], even
 
 
 def must_be_events(result: Iterable[T] | None, field: str = "decide") -> Iterable[T]:
-    """Return the events of a decision; raise `InvalidInput` for None, a single event or another non-list."""
+    """Return a decision's events; raise `InvalidInput` unless they are a sequence, a set or an iterator."""
     must_be_done(result, field, may_yield=True)
     # Of NamedTuples and Pydantic's models one alone can be iterated, too: over its fields.
     is_one = isinstance(result, str | bytes) or hasattr(result, "_fields")

@@ -31,7 +31,7 @@ _ENCODER: Final = json.JSONEncoder(
 
 
 def holds_seal(body: Body) -> bool:
-    """Return whether a body contains anything sealed for a subject, at any depth, even encoded.
+    """Return whether a body may contain anything sealed for a subject, at any depth, even encoded.
 
     What only looks sealed counts, too. A body that is still in the bucket may be sealed, so it counts as sealed.
     """

@@ -61,7 +61,7 @@ def finds_seal(body: bytes) -> bool:
 
 
 def _without_escapes(content: bytes) -> bytes | None:
-    """Undo all escapes in a body, level by level; return None if they never end.
+    """Remove zero bytes and undo all escapes in a body, level by level; return None after 32 levels.
 
     Zeros may be escaped, and escapes may be in UTF-16, so each round removes the zeros that the one before has left.
     """
@@ -88,7 +88,7 @@ def _unescape(escape: re.Match[bytes]) -> bytes:
 
 
 def _decode_runs(content: bytes) -> Iterator[bytes]:
-    """Decode every run of base64, hexadecimal digits or numbers in a body.
+    """Yield what each run of base64, hexadecimal digits or numbers in a body decodes to, from each start.
 
     Something may stand right before a run, so every possible start is tried.
     """

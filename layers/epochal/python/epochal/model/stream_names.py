@@ -36,7 +36,7 @@ _USER: Final = re.compile(USER_NAME, re.ASCII)
 
 
 def stream_name(text: str, field: str = "stream") -> StreamName:
-    """Check the name of a user's stream and return it as a `StreamName`.
+    """Return a user's stream name as a `StreamName`; raise `InvalidInput` if it is malformed or reserved.
 
     Raises:
         InvalidInput: `field` is empty, over 512 bytes, reserved (`$...`), or has other characters than

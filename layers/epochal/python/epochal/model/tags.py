@@ -213,7 +213,7 @@ class Trail:
 
     @staticmethod
     def in_tags(counts: Mapping[str, int], last: str) -> Trail:
-        """Return the trail of an event found without a query; `counts` has the number of each tag's events up to it.
+        """Return the trail of an event found without a query, from the number of its tags' events up to it.
 
         Args:
             counts: number of events of each tag, up to this event.

@@ -35,7 +35,7 @@ def fits_response(items: Iterable[Item | None], most: int = RESPONSE_BYTES) -> b
 
 
 def check(op: Op) -> None:
-    """Raise `TooLarge` for an operation that cannot succeed whatever is stored."""
+    """Raise `TooLarge` for an operation with too many bytes or items to succeed, whatever is stored."""
     match op:
         case Put() | Update():
             _at_most(ITEM_BYTES, "item", _bytes(op))

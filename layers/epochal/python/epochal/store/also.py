@@ -190,7 +190,7 @@ def plain(item: Item) -> dict[str, Any]:
 
 
 def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[TransactionWrite, ...]:
-    """Return the writes that go with an append as a tuple, after checking them.
+    """Return the writes that go with an append as a tuple; raise if they are not allowed or too large.
 
     Args:
         also: puts, updates, deletes and checks.
@@ -262,7 +262,7 @@ def _table(name: str) -> str:
 
 
 def _key(values: Values) -> dict[str, AttributeValue]:
-    """Convert a mapping of Python values to the key of a DynamoDB item.
+    """Convert Python values to a DynamoDB key; raise unless each is a number or non-empty text or bytes.
 
     Raises:
         InvalidInput: a value that is neither a number nor non-empty text or bytes.
@@ -393,7 +393,7 @@ def _utf8(text: str, name: str) -> str:
 
 
 def _set(values: AbstractSet[object], name: str) -> AttributeValue:
-    """Convert a set to a DynamoDB attribute value, with its members sorted.
+    """Convert a set to a sorted DynamoDB set; raise unless all are text, all numbers or all bytes.
 
     Raises:
         InvalidInput: members of different types, or of types that DynamoDB has no sets of.

@@ -60,7 +60,7 @@ def complete(outcome: Outcome, capacity: Capacity, *, began: float = -inf, refus
 
 
 def _complete_conflict(conflict: Conflict, capacity: Capacity, began: float, refused: int) -> Conflict:
-    """Return a conflict with its capacity, and with the number of refusals in its refusal and token."""
+    """Return a conflict with capacity and numbers of refusals, also per stream; `unmet` as Python values."""
     if conflict.unmet:
         from epochal.store.outcomes import also_conflict  # noqa: PLC0415  few appends have anything with them
 

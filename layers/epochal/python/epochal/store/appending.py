@@ -129,7 +129,7 @@ def append_on(
     options: AppendOptions,
     key: DecisionKey | str | None,
 ) -> Outcome:
-    """Append tagged events, or under a query, on exactly the known heads of streams; return the outcome.
+    """Append tagged events or under a query, if all known heads are still current; return the outcome.
 
     Args:
         known_heads: known heads of the streams that are appended to, and of others that are only read and must be
@@ -223,7 +223,7 @@ def require_transactional_layout(layout: AnyStreamLayout, field: str = "appends"
 
 @contextmanager
 def _placed(place: int, count: int = 2) -> Iterator[None]:
-    """Prefix the field of an `InvalidInput` raised in the block with the place of the append.
+    """Prefix the field of an `InvalidInput` from the block with `appends[place]`, if there are several.
 
     Args:
         place: index of the append in the call.
@@ -293,7 +293,7 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
 def _made(
     store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, key: str | None
 ) -> Outcome:
-    """Append to streams under a condition, all or nothing; return the outcome of the whole append."""
+    """Append to streams, all or nothing, with tags, a query or other writes if given; return the outcome."""
     concerned = options.fail_if is not None or options.after is not None
     if concerned or any(event.tags for append in appends for event in append.events):
         concerned = True
@@ -349,7 +349,7 @@ def _events_with_tags(appends: Sequence[StreamAppend]) -> list[Event]:
 
 
 def _check_tags(store: Streams, events: Sequence[Event]) -> None:
-    """Raise `InvalidInput` for malformed tags, or if the store's layout keeps no tags."""
+    """Raise `InvalidInput` for malformed tags or types of tagged events, or if the layout keeps no tags."""
     if not isinstance(store.layout, TaggedStreams):
         place = next((place for place, event in enumerate(events) if event.tags), None)
         field = "fail_if" if place is None else f"events[{place}].tags"
@@ -467,7 +467,7 @@ def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
 def _replayed(
     outcome: Appended, tagged: TaggedEvents, appends: Sequence[StreamAppend], options: AppendOptions
 ) -> Appended:
-    """Return the outcome of an append that an earlier call had made, with the current counts of its tags."""
+    """Return an earlier call's outcome with `after` as its position and the current counts of its tags."""
     events = _events_with_tags(appends)
     versions = tagged.counts(own_tags(events)) if events else {}
     return replace(outcome, position=options.after or Position(), versions=versions)

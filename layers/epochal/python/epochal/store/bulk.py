@@ -103,9 +103,9 @@ class Bulk:
         must_be_seconds(self.seconds, "seconds")
 
     def append(self, appends: Sequence[BulkAppend]) -> list[Answer]:
-        """Make up to 500 appends; return an outcome or an error for each, in the same order.
+        """Make up to 500 appends, those to one stream in order; return an outcome or an error for each.
 
-        Appends to the same stream are made in order.
+        The outcomes and errors are in the order of the appends.
 
         The error of an append is returned as its answer, not raised. The appends of a joint write share its capacity.
 
@@ -171,7 +171,7 @@ class _Entry:
 
 
 def _append_in_order(store: Streams, entries: Sequence[_Entry]) -> None:
-    """Make the appends to one stream in order, and set the answer of each.
+    """Make the appends to one stream in order, jointly where possible, and set the answer of each.
 
     Appends not begun before the deadline are answered with `NotTried`.
     """
@@ -334,7 +334,7 @@ class _Line:
     def _reserve_keys(
         self, known_head: Known[Head], chosen: list[tuple[_Entry, bool]]
     ) -> Steps[list[tuple[_Entry, bool]]]:
-        """Put records of new idempotency keys; return the appends before the first key already used.
+        """Reserve idempotency keys, by records where needed; return the appends before the first used key.
 
         That append is marked to go alone.
         """

@@ -357,7 +357,9 @@ class Driver:
         return replace(self, deadline=self.clock() + seconds)
 
     def rest(self, seconds: float) -> None:
-        """Wait between two calls, at most for half of the time until the deadline: the next call needs the other half.
+        """Wait `seconds` between two calls, but at most half of the time until the deadline.
+
+        The next call needs the other half.
 
         Args:
             seconds: time to wait otherwise.
@@ -399,7 +401,7 @@ class Driver:
             raise Unavailable("the time limit of the call has passed", maybe_applied=bool(unknown))
 
     def _perform(self, op: ops.Op, limit: float, unknown: _UnknownWrites) -> ops.Reply:
-        """Perform one operation unless the deadline has passed; split a request whose reply has no room for the items.
+        """Perform one operation, in halves if its reply has no room for the items; raise past the deadline.
 
         Returns:
             The reply, which is ambiguous if a response to this same write was lost.
@@ -475,7 +477,7 @@ class Driver:
 
 
 def _read_in_halves(op: ops.TransactGet, ask: Callable[[ops.Op], ops.Reply]) -> ops.Together:
-    """Read the items of a transactional read in two smaller reads, split again where needed.
+    """Read the items of a transactional read in halves, split again where needed; return all items.
 
     Args:
         ask: performs an operation.

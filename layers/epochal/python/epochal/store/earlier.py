@@ -70,7 +70,7 @@ def version_at(reader: Reader, stream: str, head: Head | None, as_of: AsOf) -> i
 
 
 def _events(reader: Reader, head: Head, start: int, end: int) -> Iterator[Recorded]:
-    """Yield the events of a stream from index `start` to `end - 1`.
+    """Yield the events of a stream from index `start` to `end - 1`; raise `EventsPruned` at a hole.
 
     Raises:
         EventsPruned: one of them is gone.

@@ -112,7 +112,7 @@ class BodyCodec:
     compress_from: int = 0
 
     def pack(self, bodies: Sequence[Body], budget: int, field: str) -> list[Encoded]:
-        """Encode bodies, and move the largest to the bucket until the rest fits `budget` bytes.
+        """Encode bodies; move the largest to the bucket, if there is one, until the rest fits `budget` bytes.
 
         Raises:
             InvalidInput: a claim of the caller's names no object of that size.
@@ -212,7 +212,7 @@ def check_sizes(bodies: Sequence[Body], field: str) -> None:
 
 
 def _open_together(bodies: Iterable[Encoded], name: str) -> list[Body]:
-    """Decode bodies that inflate to `MAX_DECODED` bytes together at most.
+    """Decode bodies; raise `CorruptData` if they inflate to more than `MAX_DECODED` bytes in all.
 
     An item has 400 KB, so this is more than 600 times what is stored: an attack, and not data.
 
@@ -306,7 +306,7 @@ def store_events(
 
 
 def named(event: Event, data: Encoded) -> Encoded:
-    """Return an event's data as it is stored: a claim check also gets the name of the timer it sets.
+    """Return an event's data to store; the claim check of a timer's event also gets the timer's name.
 
     So the name is known even if the object in the bucket gets lost.
     """

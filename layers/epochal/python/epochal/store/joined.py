@@ -121,7 +121,7 @@ class Writes:
     """
 
     def __init__(self, streams: Streams) -> None:
-        """Make the writes to a store of streams.
+        """Take the store to write to; raise `InvalidInput` if its layout cannot join appends.
 
         Raises:
             InvalidInput: the store's layout cannot write several appends at once.
@@ -195,7 +195,7 @@ class JoinedAppends:
         self._lock = threading.Lock()
 
     def append(self, stream: str, events: Sequence[Event]) -> Appended:
-        """Append events to the end of a stream, in one write with concurrent appends to it.
+        """Append events to a stream's end in one write with concurrent appends; raise if it was deleted.
 
         Any version of the stream is accepted. Events with ids are written by themselves.
 
@@ -216,7 +216,7 @@ class JoinedAppends:
         raise append_error(stream, outcome, ANY)
 
     def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
-        """Append events as `append` does; return a conflict where the stream was deleted.
+        """Append events as `append` does; return the outcome, a conflict if the stream was deleted.
 
         Args:
             stream, events: as for `append`.

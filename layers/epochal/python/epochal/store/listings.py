@@ -76,7 +76,7 @@ class Listings(ABC):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Yield every event after the place `since`, in order of places.
+        """Yield all events after the place `since`, in order of places, or at least the first `max_count`.
 
         Args:
             since: place of the last event that is not wanted; None for the beginning.
@@ -111,7 +111,7 @@ class Listings(ABC):
 
     @abstractmethod
     def latest(self, tag: str) -> TagEntry | None:
-        """Return the newest entry of a tag; None if the tag has none.
+        """Return the entry of a tag's last event, without its body; None if the tag has no events.
 
         Args:
             tag: the tag.
@@ -158,7 +158,7 @@ class Listings(ABC):
 
     @abstractmethod
     def read_tag(self, item: Item) -> TagCount | None:
-        """Read a tag and its number of events from an item that the scan of `tags_page` found; None for a reserved tag.
+        """Read a tag and its number of events from an item of the scan; None for a reserved tag.
 
         The number may be that of a part of the tag's events; `settled` returns the whole.
 
@@ -168,7 +168,7 @@ class Listings(ABC):
 
     @abstractmethod
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """Return tags with their whole numbers of events, given the sums of the numbers that `read_tag` returned.
+        """Return tags with their full numbers of events, given the sums of what `read_tag` returned.
 
         Args:
             found: sum of the numbers that `read_tag` returned, by tag.
@@ -294,7 +294,7 @@ class TaggedListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Yield every event after the place `since`, in order of places.
+        """Yield all events after `since` in order, or at least `max_count`; raise without `everything`.
 
         Raises:
             InvalidInput: the store was not opened with `everything`.
@@ -318,11 +318,11 @@ class TaggedListings(Listings):
             yield from map(entry_of, part)
 
     def latest(self, tag: str) -> TagEntry | None:
-        """Return the newest entry of a tag; None if the tag has none."""
+        """Return the entry of a tag's last event, without its body; None if the tag has no events."""
         return self.store.driver.run(latest(self.store.site, check_tag(tag, "tag")))
 
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """Count the events after the place `since`.
+        """Count all events after the place `since`; raise unless the store was opened with `everything`.
 
         Raises:
             InvalidInput: the store was not opened with `everything`.

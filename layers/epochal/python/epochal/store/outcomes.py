@@ -46,7 +46,7 @@ def also_conflict(refused: Conflict, capacity: Capacity = NOTHING) -> Conflict:
 
 
 def condition_error(outcome: Conflict) -> EpochalError:
-    """Make the error for an append that its query or a condition of `also` forbids."""
+    """Make the `ConditionUnmet` for unmet `also` conditions, or the `ConflictError` for matching events."""
     if outcome.unmet:
         return ConditionUnmet(list(outcome.unmet), outcome)
     events = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:MAX_NAMED_EVENTS])
@@ -76,7 +76,7 @@ def check_state(stream: str, expected: ExpectedVersion, token: Token | None) -> 
 
 
 def append_all_error(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
-    """Make the error for an append to several streams that was not made.
+    """Make the error for an append to several streams from the outcome of the first one that failed.
 
     The error names the first stream; a conflict carries the outcomes of all streams.
     """

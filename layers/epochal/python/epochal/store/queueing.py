@@ -76,7 +76,7 @@ class CallerQueue:
             self.waiting.append(ticket)
 
     def leave(self, ticket: Ticket, *, changed: bool, notes: Notes) -> None:
-        """End a caller's work, or its waiting; let in those that may go on now."""
+        """End a caller's work or waiting; let in the next: one if it changed anything, else twice as many."""
         if ticket.waits():
             self.give_up(ticket)
         elif ticket.passed == self.passed:
@@ -144,9 +144,10 @@ _PLACE: Final[ContextVar[QueuePlace | None]] = ContextVar("place", default=None)
 
 
 def _forget() -> None:
-    """Start over in a child process: the threads of its parent never leave their queues there, nor may they be woken.
+    """Empty all queues in a forked child process, and replace the lock and the place of the call.
 
-    Their locks may have been held when the process was forked.
+    The threads of its parent never leave their queues there, nor may they be woken. Their locks may have been held when
+    the process was forked.
     """
     global _LOCK  # noqa: PLW0603
     _LOCK = threading.RLock()
@@ -249,7 +250,10 @@ class QueuePlace:
         return sorted(dict.fromkeys((place, loop, *key) for key in self._keys))
 
     def _take(self, keys: Sequence[tuple[Any, ...]]) -> None:
-        """Join the queue of each key, and wait for the turn there; the caller's time is for all of them together."""
+        """Join the queue of each key, wait for the turn there, and collect the notes left for this caller.
+
+        The caller's time is for all of them together.
+        """
         limit: float | None = None
         for key in keys:
             with _LOCK:
@@ -295,7 +299,7 @@ class QueuePlace:
                     queue.pass_by()
 
     def _leave(self) -> None:
-        """Leave all queues, and let the next callers in."""
+        """Leave all queues, pass on the notes, let the next callers in, and remove queues that are idle."""
         if self._before is None:
             return
         for ticket in self._tickets:

@@ -130,7 +130,7 @@ class UnopenedEvent:
         return len(stored.data.data) + len(stored.meta.data)
 
     def open(self, largest: int = MAX_DECODED) -> Recorded | Unreadable | None:
-        """Decode the event; None if its data or its metadata have more than `largest` bytes.
+        """Decode the event; None if a body exceeds `largest` bytes, `Unreadable` if it cannot be decoded.
 
         Returns:
             The event; an `Unreadable` with the error if the event cannot be decoded or fetched.
@@ -303,7 +303,7 @@ class Reader:
     def events(
         self, stream: str, start: int | None, limit: int | None, direction: Direction
     ) -> Iterator[Recorded]:
-        """Yield the events of a stream from `start` on, at most `limit`.
+        """Yield a stream's events from `start`, in either direction, at most `limit`; raise at a hole within.
 
         Args:
             start: index of the first event; None for the first, or backward the last.
@@ -319,7 +319,7 @@ class Reader:
     def found(
         self, stream: str, start: int, direction: Direction = "forward", limit: int | None = None
     ) -> Iterator[Found]:
-        """Yield the events from `start` on, including unreadable ones, and omitting pruned ones.
+        """Yield a stream's events from `start`, even unreadable ones, without those pruned and not archived.
 
         Args:
             limit: approximate number of events wanted; more may be returned.
@@ -334,7 +334,9 @@ class Reader:
     def found_in_batch(
         self, layout: BatchedReads, ranges: Mapping[str, tuple[int, int]]
     ) -> dict[str, list[Recorded] | Iterator[Found]]:
-        """Read several streams in one batch; return the events of those for which it suffices, as `found` does.
+        """Read several streams in one batch; return the events by stream, where the batch suffices.
+
+        The events are those that `found` yields.
 
         Small events are returned as a list, if all of a stream are and none is pruned. A stream is left out if the head
         ends before its range: in a replica of the table, the head may be older than other pages.
@@ -379,7 +381,7 @@ class Reader:
         *,
         largest: int = MAX_DECODED,
     ) -> StreamPage:
-        """Read one page: events up to `limit` or `max_bytes`, but at least one.
+        """Read one page: events up to `limit`, `max_bytes` or a hole, but at least one if there is any.
 
         Args:
             largest: an event with a body of more bytes comes without its bodies, as `omitted` says.
@@ -541,7 +543,7 @@ class _Walk:
         yield _hole(index, self.cursor.head.version) if forward else _hole(0, index)
 
     def _part(self, index: int) -> Generator[Sequence[Found], None, int]:
-        """Read one part and yield its events in rows; forward, the archive fills gaps inside.
+        """Read the next part; yield rows of its events (forward, archived ones too); return its end index.
 
         A page that was pruned in part shows this only once it is read. No event of a part is held once it has been
         consumed, since in wire form a part is large.
@@ -577,7 +579,7 @@ class _Walk:
 
     @property
     def _left(self) -> int | None:
-        """Number of wanted events that are still to be read; None for all.
+        """Number of events that are still wanted, or `limit` again once it is passed; None for all.
 
         A caller that continues beyond the limit is assumed to want as many again.
         """

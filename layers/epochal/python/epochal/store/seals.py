@@ -88,7 +88,7 @@ def _seal(key: bytes, table: str, stream: str, token: Token) -> str:
 
 
 def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[bytes | None]:
-    """Return the table's key, reading it once per process; None if the table has none.
+    """Return a table's key, read once per process and made if `fresh` is given; None if there is none.
 
     With `fresh` a key is put where there is none. Without it, a missing key is looked for again after 60 seconds.
     """

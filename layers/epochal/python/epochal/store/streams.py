@@ -145,7 +145,7 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended:
-        """Append events to a stream, replace its unfolds, or both, in one atomic write.
+        """Append events to a stream, replace its unfolds, or both, in one atomic write; raise on a conflict.
 
         Events may carry tags: then queries of `tagged` find them, with their stream and index. If all events have ids
         and no tags, a repeat of a batch that is stored already gets the outcome of the append that wrote it,
@@ -208,7 +208,7 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append as `append` does, but return a conflict instead of raising an error.
+        """Append as `append` does, but return a conflict or an undetermined outcome instead of raising it.
 
         Args:
             stream, events, unfolds, expected: as for `append`.
@@ -254,7 +254,7 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended:
-        """Append to several streams in one transaction, all or nothing.
+        """Append to several streams in one transaction, all or nothing; raise on a conflict.
 
         To one stream alone it appends as `append` does.
 
@@ -293,7 +293,7 @@ class Streams:
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append as `append_all` does, but return a conflict instead of raising an error.
+        """Append as `append_all` does, but return a conflict or undetermined outcome instead of raising it.
 
         Args:
             appends, fail_if, after, idempotency_key, also: as for `append_all`.
@@ -315,10 +315,11 @@ class Streams:
         fetch: bool = True,
         events: bool = True,
     ) -> StreamState | None:
-        """Read the current state of a stream, in one strongly consistent request; None without a stream.
+        """Read a stream's state, current or at `as_of`, with unfolds and events; None without a stream.
 
-        The state has the stream's unfolds and its newest events, which are all events of a short stream. With
-        `start=0` it has all events of any stream.
+        Without `start` and `as_of`, the load takes one strongly consistent request. The state then has the stream's
+        unfolds and its newest events, which are all events of a short stream. With `start=0` it has all events of any
+        stream.
 
         If the calling thread or task was refused at its last two appends to the stream, or more, the load waits before
         it reads, as deciders do, so that writers give way to each other.
@@ -380,7 +381,7 @@ class Streams:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
     ) -> Iterator[Recorded]:
-        """Yield every event of a stream from `start` on, reading pages as they are consumed.
+        """Yield the events of a stream from `start`, forward or backward, reading pages as they are consumed.
 
         The head is read first: events appended later are not part of the read. Events that were pruned come from the
         archive; without an archive, a read without `start` begins with the first event there is. A stream that was
@@ -450,7 +451,9 @@ class Streams:
         return replace(page, events=events, capacity=meter.capacity)
 
     def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
-        """Delete the events below index `before` permanently; None if there is no such stream.
+        """Delete the events below `before` permanently; raise if an archive lacks some; None without a stream.
+
+        The result is the progress: a call deletes a part of the items, so call again until it is `done`.
 
         Args:
             stream: name of the stream.
@@ -492,7 +495,9 @@ class Streams:
         return None if pruned is None else replace(pruned, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Delete all events of a stream; leave a tombstone against further appends, unless `leave_open`.
+        """Delete all events of a stream, and leave a tombstone unless `leave_open`; raise on a conflict.
+
+        A tombstone refuses further appends.
 
         Args:
             stream: name of the stream.
@@ -513,7 +518,7 @@ class Streams:
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
     ) -> Pruned | Conflict:
-        """Delete as `delete` does, but return a conflict instead of raising an error.
+        """Delete as `delete` does, but return a conflict instead of raising it.
 
         Args:
             stream, expected, leave_open: as for `delete`.
@@ -620,7 +625,7 @@ class Streams:
         key: DecisionKey | str | None = None,
         also: Also = (),
     ) -> Outcome:
-        """Append to streams only if their heads (last items) are still the given ones; return one outcome for all.
+        """Append to streams only if their heads (last items) are the given ones; return one outcome for all.
 
         Heads of streams without an append are only checked. A conflict carries the current heads. Without appends, the
         heads are checked against the store. The outcome of an earlier decision under the key is `replayed`.
@@ -686,7 +691,7 @@ class Streams:
         return tagged_events_of(self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> Outcome | None:
-        """Return the outcome of an earlier decision on these streams under the same key; None if there was none.
+        """Return the outcome of an earlier decision on streams under the same key; None if there was none.
 
         Args:
             streams: names of the streams.
@@ -783,8 +788,7 @@ class Streams:
     def newest(
         self, stream: str, refused: Conflict | None, *, whole: bool, recent: bool = False
     ) -> Head | None:
-        """Return a stream's head for another attempt: that of the conflict `refused`, or one read now; None if there is
-        no stream.
+        """Return the head of the conflict `refused`, or read it, perhaps after a wait; None without a stream.
 
         Args:
             stream: name of the stream.
@@ -836,7 +840,9 @@ class Streams:
         return events
 
     def _events_from(self, head: Head, start: int, *, fetch: bool) -> Iterator[Recorded]:
-        """Yield the events from `start` on of a stream; those in the head take no request.
+        """Yield a stream's events from `start`; raise `EventsPruned` at a hole, `InvalidInput` past the end.
+
+        The events in the head take no request.
 
         Raises:
             EventsPruned: one of them is gone.
@@ -880,7 +886,7 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
 
 
 def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
-    """Check the archive's events, and return its version; raise if it lacks events below `before`.
+    """Return an archive's version; raise if its last event differs, or it lacks events below `before`.
 
     The archive's version only grows, so a stream may be pruned up to it. If one of the tables was restored, the archive
     may have events of another history, so its last event is compared with the store's.

@@ -40,7 +40,7 @@ def ends_left(table: str, place: QueuePlace) -> Mapping[str, Reached]:
 
 
 def leave_ends(table: str, place: QueuePlace, outcome: object) -> None:
-    """Leave the ends of the tags for the next caller after an append.
+    """Leave the tags' ends for a waiting caller after an append; mark a conflict as no change.
 
     After a conflict, which has written nothing, callers may go on together.
     """

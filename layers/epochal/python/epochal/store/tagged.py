@@ -82,7 +82,7 @@ class TaggedStore(ABC):
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended:
-        """Append events atomically, unless an event beyond `after` matches the query `fail_if`.
+        """Append events atomically; raise if an event beyond `after` matches the query `fail_if`.
 
         The events get the metadata of the block around the call (`epochal.metadata`). Events repeated by their ids keep
         the metadata of the first call.
@@ -124,7 +124,7 @@ class TaggedStore(ABC):
         idempotency_key: str | None = None,
         also: Also = (),
     ) -> Appended | Conflict:
-        """Append as `append` does, but return a conflict instead of raising an error.
+        """Append as `append` does, but return a conflict instead of raising it.
 
         Args:
             events, fail_if, after, idempotency_key, also: as for `append`.
@@ -156,7 +156,7 @@ class TaggedStore(ABC):
     def condition(
         self, fail_if: Query | None, after: Position | None, takes: Takes | None = None
     ) -> AppendCondition | None:
-        """Make the condition of an append, in the form that the layout takes, from its arguments; None without a query.
+        """Make a layout's append condition from `fail_if`, `after` and `takes`; None without a query.
 
         Args:
             fail_if, after, takes: as for `try_append`.
@@ -196,7 +196,7 @@ class TaggedStore(ABC):
         limit: int | None = None,
         direction: Literal["forward", "backward"] = "forward",
     ) -> Seen:
-        """Read the events that match a query, in order, with the position to append after.
+        """Read the events that match a query, oldest or newest first, with the position to append after.
 
         With `after`, only events that are new since that position are read.
 
@@ -305,7 +305,7 @@ class TaggedStore(ABC):
         """
 
     def seal_position(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
-        """Return the position with signatures (seals), to be given to a client; unchanged if the store makes none.
+        """Return a position with signatures (seals), to be given to a client; by default it is unchanged.
 
         Args:
             position: position that a read returned.
@@ -314,8 +314,7 @@ class TaggedStore(ABC):
         return position
 
     def verify_seals(self, position: Position) -> Position:
-        """Check the signatures (seals) of the tokens in a position that a client sent; return it with the valid ones
-        marked as trusted.
+        """Return a client's position, its tokens with valid seals marked as trusted; unchanged by default.
 
         Tokens without a valid seal stay untrusted, and cost a read.
 
@@ -325,7 +324,7 @@ class TaggedStore(ABC):
         return position
 
     def opening(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
-        """Return a copy of the store whose reads leave out the bodies of events with one over `largest` bytes.
+        """Return a store that reads events with a body over `largest` without bodies; by default this store.
 
         Args:
             largest: largest bytes of data, or of metadata, of an event that comes with its bodies.
@@ -333,7 +332,7 @@ class TaggedStore(ABC):
         return self
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-        """Return events complete with their bodies, given events as a layout has read them.
+        """Return events that a layout has read, completed with their bodies; by default unchanged.
 
         Args:
             events: events of this store, whose bodies may be claims.
@@ -352,7 +351,7 @@ class TaggedStore(ABC):
         return len(fence(query, type_heads=self.type_heads).all_tags)
 
     def queues_of(self, query: Query) -> Sequence[Key]:  # noqa: ARG002  of those with queues
-        """Return keys of the queues in which this process's decisions on a query wait for each other; none by default.
+        """Return keys of the queues in which this process's decisions on a query take turns; by default none.
 
         Args:
             query: query of the decisions.
@@ -405,7 +404,7 @@ class TaggedStore(ABC):
         also: Also,
         place: QueuePlace,
     ) -> Appended | Conflict:
-        """Append events whose ids derive from an idempotency key; return the outcome.
+        """Append events with ids of an idempotency key, once; return the outcome, raise for other contents.
 
         Raises:
             IdTaken: the key was used for other events.
@@ -478,7 +477,7 @@ def keyed_id(key: str, number: int) -> str:
 
 
 def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -> tuple[Event, ...]:
-    """Return checked events with ids derived from an idempotency key.
+    """Return checked events with ids derived from an idempotency key; raise if one has an id already.
 
     Args:
         given: the events as the caller gave them.

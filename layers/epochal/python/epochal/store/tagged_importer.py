@@ -180,7 +180,7 @@ class Importer(ABC):
             yield DatedEvent(event=event, timestamp=imported.timestamp, happened=happened, place=chosen)
 
     def _place_of(self, imported: ImportedEvent, event: Event, happened: Ticks, field: str) -> str:
-        """Return the place that an event asks for, or make one of its time and id.
+        """Return an event's place, made of its time and id if it has none; raise if it is over a day ahead.
 
         Raises:
             InvalidInput: the place is malformed, or more than a day in the future.

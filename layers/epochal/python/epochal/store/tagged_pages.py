@@ -120,9 +120,7 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, Seals.of(self.streams, writes=writes).seal_token)
 
     def verify_seals(self, position: Position) -> Position:
-        """Check the signatures (seals) of the tokens in a position that a client sent; return it with the valid ones
-        marked as trusted.
-        """
+        """Return a client's position with the tokens that have valid signatures (seals) marked as trusted."""
         return _with_tokens(position, Seals.of(self.streams, writes=False).verify_token)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:

@@ -247,7 +247,10 @@ class MemoryStore:
         return ran
 
     def _record(self, member: Member, unit: Unit, failure: Failure) -> None:
-        """Record a run that did not get past a stream. No next run is expected: tests run what they want."""
+        """Record a failed run of a group's member, with the stream that blocks it; nothing without a state.
+
+        No next run is expected: tests run what they want.
+        """
         state = member.load(unit.partition).state
         if state is None:
             return

@@ -65,7 +65,7 @@ class _Table:
         return self.partitions.get(partition, {}).get(sort)
 
     def put(self, key: Key, item: Item | None) -> None:
-        """Put or delete (None) the item under a key, and record the change for the table's stream."""
+        """Put or delete (None) the item under a key; record a changed new image if the table has a stream."""
         partition, sort = self.place(key)
         items, order = self.partitions.setdefault(partition, {}), self.order.setdefault(partition, [])
         if item is None:
@@ -147,7 +147,9 @@ class MemoryTables:
             yield from [stored.partitions[p][s] for p in stored.partitions for s in stored.order[p]]
 
     def changes(self, table: str) -> tuple[Item, ...]:
-        """Return the items written to a table, as each write left them, in the order of the table's change stream.
+        """Return the new images in a table's change stream: each changed item as its write left it, in order.
+
+        Deletions are not among them.
 
         Args:
             table: name of the table.
@@ -419,7 +421,7 @@ class Faults:
         self._delayed: list[tuple[int, Op]] = []
 
     def execute(self, op: Op) -> Reply:
-        """Perform one operation and return its reply, or let it fail as the schedule says.
+        """Perform delayed requests that are due, then an operation; return its reply or fail by the schedule.
 
         Args:
             op: operation to perform.

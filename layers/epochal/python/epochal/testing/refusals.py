@@ -119,7 +119,7 @@ def _refuse(op: ops.Op, words: str) -> NoReturn:
 
 
 def _check(op: ops.Op, spec_of: SpecOf) -> None:
-    """Check an operation by the rules of its kind."""
+    """Raise unless an operation is well-formed by the rules of its kind."""
     match op:
         case ops.Get() | ops.BatchGet() | ops.TransactGet():
             _check_keys_read(op, spec_of)
@@ -136,7 +136,7 @@ def _check(op: ops.Op, spec_of: SpecOf) -> None:
 
 
 def _check_keys_read(op: ops.Get | ops.BatchGet | ops.TransactGet, spec_of: SpecOf) -> None:
-    """Check the keys of an operation that reads items."""
+    """Check the keys of an operation that reads items: their form, and that none is given twice."""
     if isinstance(op, ops.Get):
         _check_key(spec_of(op.table), op.table, op.key)
         return
@@ -158,7 +158,7 @@ def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
 
 
 def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
-    """Check the token and the writes of a transaction."""
+    """Check a transaction's token and writes; raise if there are none, or two on one item."""
     if op.token is not None and not 1 <= len(op.token) <= TOKEN_LENGTH:
         raise _MalformedError("a token of 1 to 36 characters is wanted")
     for write in op.writes:
@@ -170,7 +170,7 @@ def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
 
 
 def _check_write(write: ops.TransactionWrite, spec: tables.TableSpec) -> None:
-    """Check the item or key, changes and condition of a write."""
+    """Check the item or key, changes, condition and lengths of expressions of a write."""
     clauses = 0
     if isinstance(write, ops.Put):
         _check_item(spec, write.table, write.item)
@@ -205,7 +205,7 @@ def _check_item(spec: tables.TableSpec, table: str, item: Item) -> None:
 
 
 def _check_update(update: ops.Update, spec: tables.TableSpec) -> None:
-    """Check the changes of an update: their names and values, and that none is of a key or twice."""
+    """Check an update: at least one change, none of a key or twice, with valid names and values."""
     names = [*(change.name for change in update.sets), *update.removes]
     if not names:
         raise _MalformedError("Invalid UpdateExpression: The expression can not be empty")
@@ -328,7 +328,7 @@ def _check_paging(op: ops.Query | ops.Scan, spec: tables.TableSpec, index: table
 
 
 def _index_of(op: ops.Query | ops.Scan, spec: tables.TableSpec) -> tables.IndexSpec | None:
-    """Return the index of a query or scan, None for the table; raise if it does not exist."""
+    """Return the index of a query or scan, None for the table; raise if missing or read consistently."""
     if op.index is None:
         return None
     index = next((candidate for candidate in spec.indexes if candidate.name == op.index), None)
@@ -368,7 +368,7 @@ def _check_name(name: str) -> None:
 
 
 def _check_value(value: AttributeValue, levels: int) -> None:
-    """Check that a value is one DynamoDB has; containers count as levels, and so do their elements."""
+    """Check that DynamoDB can hold a value, with lists and maps nested at most `levels` deep."""
     if not levels:
         raise _MalformedError("Nesting Levels have exceeded supported limits")
     ((kind, content),) = value.items()
@@ -390,7 +390,7 @@ def _check_value(value: AttributeValue, levels: int) -> None:
 
 
 def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
-    """Check that a set is not empty, and has nothing twice."""
+    """Check that a set is not empty, has nothing twice, and has only values that DynamoDB has."""
     single_sets = [{kind: member} for member in members]
     for single_set in single_sets:
         _check_value(single_set, 1)

@@ -93,7 +93,7 @@ class Given(Generic[C, S, E]):
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> Elapsed[C, S, E]:
-        """Let time pass: fire the timers that become due, in order, and return the events they append.
+        """Let time pass: fire due timers in order; return an `Elapsed` with the stream and the new events.
 
         Args:
             weeks, days, hours, minutes, seconds: parts of the time that passes, which are added up.
@@ -152,7 +152,7 @@ class Given(Generic[C, S, E]):
         )
 
     def stored(self, event: E | Later | Event) -> E | Later | Event:
-        """Return a part of a decision's answer as it would come back from a store.
+        """Return an event or timer as it would come back from a store; raise if a store would refuse it.
 
         Args:
             event: event of the domain, or timer that is set or cancelled.

@@ -23,7 +23,7 @@ from epochal.testing.memory import MemoryTables
 
 
 def memory_tables(**own: str | TableSpec) -> MemoryTables:
-    """Create the empty tables of a deployment, each named by its kind, such as `tips` or `index`.
+    """Create a deployment's empty tables, named by kinds such as `tips` or `index`, and your `own` ones.
 
     Args:
         own: tables of your own, which appends may write to (`epochal.store.also`): the name of the partition key, which
