@@ -18,7 +18,7 @@ export interface paths {
         get: operations["readEvents"];
         put?: never;
         /**
-         * Append events, replace unfolds, or both
+         * Append events to a stream, replace its unfolds, or both
          * @description Appends in one atomic write. State the expected version of the stream in one place only: in `If-Match`, in `If-None- Match: *` or in `expected`. With `failIf`, the append is also refused if a matching event lies beyond `after`; the answer then contains these events.
          */
         post: operations["appendEvents"];
@@ -38,8 +38,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Delete the first events of a stream permanently
-         * @description Readers no longer see the events after the first request. The items that held them are deleted step by step: repeat the request while `done` is false.
+         * Delete the first events of a stream, after copying them to the archive if there is one
+         * @description Without an archive, readers no longer see the events after the first request. The items that held them are deleted step by step: repeat the request while `done` is false.
          */
         post: operations["pruneStream"];
         delete?: never;
@@ -56,7 +56,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a stream's version and unfolds
+         * Read a stream's version, token and unfolds, and on request its last events
          * @description Reads one item, however long the stream is.
          */
         get: operations["readState"];
@@ -120,7 +120,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List streams in the order of their creation, or by name
+         * List a page of streams in the order of their creation, or by name
          * @description Reads the index, so a page may be empty although more follow: continue with `next` until `atEnd`. By name, every page reads the whole index, so ask for large pages. With more than some ten million events this takes longer than a request may, and is refused.
          */
         get: operations["listStreams"];
@@ -146,7 +146,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Append to streams independently of each other
+         * Append to streams independently of each other, and report the result of each append
          * @description Each append has the fields of `POST /streams/{stream}/events`, its stream and its key, and gets the result that it would get there. Appends to the same stream are made in the order given, in one write where possible. Appends to different streams are made in parallel. A malformed request is refused before anything is written.
          */
         post: operations["appendEach"];
@@ -184,13 +184,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List all events, or the events of a tag, after a place
+         * List a page of all events, or of the events of a tag, after a place
          * @description Lists events in the order of their places. A page ends at its limit or at 4 MB, and never between events of the same place. With `tag`, the read is strongly consistent. Without `tag`, the stage must have the setting `tagged_everything`; otherwise the request is refused.
          */
         get: operations["listTagged"];
         put?: never;
         /**
-         * Append tagged events on a condition
+         * Append tagged events, unless events match an optional condition
          * @description Appends all events or none. With `failIf`, the append is refused if a matching event lies beyond `after`; the answer then contains as many of these events as fit, and the position after them. A request with the same ids or the same key gets the answer of the first one, as long as the events exist.
          */
         post: operations["appendTagged"];
@@ -210,7 +210,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Read the events that match a query, and their position
+         * Read a page of the events that match a query, and the position to append after
          * @description A page ends at its limit, at 4 MB, or after 1,000 examined events, and may be empty. While `next` is not null, repeat the request with it as `from`. All pages show the same moment.
          */
         post: operations["queryTagged"];
@@ -268,7 +268,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List tags with their numbers of events
+         * List a page of tags, or one tag, with their numbers of events
          * @description Lists the tags of a group, or all tags, by scanning the table of streams, in no particular order. A page may be empty although more follow: continue with `next`.
          */
         get: operations["listTags"];
@@ -308,7 +308,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the entries of a tag after a place
+         * List a page of a tag's events, without their bodies, after a place
          * @description Lists the events of a tag without their bodies, exactly those that are counted. The list is empty if no event has the tag.
          */
         get: operations["listEntries"];
@@ -408,7 +408,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the newest events of the feed
+         * Read a page of the feed of all partitions, newest events first
          * @description Of all partitions, newest first. A page has whole entries of the index, and ends at 4 MB. Its first `limit` items are the newest, and the others may be older than the first items of the next page.
          */
         get: operations["readNewest"];
@@ -428,7 +428,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Wait until events are in the feed
+         * Wait until events of a stream are in the feed, and get the position after them
          * @description Returns the position after the events of a stream. A reader that has reached this position has seen them. Null if the events are not in the feed by the end of `wait`.
          */
         get: operations["readPosition"];
@@ -450,7 +450,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Read the feed in order
+         * Read a page of the feed of all partitions, in the order in which events were written
          * @description Reads all partitions together, with their events, in the order in which they were written. Each event is held back for `within` seconds, so that events written before it come first. This is a POST because `next` may be longer than a URL allows. Each page reads its window again, so ask for large pages.
          */
         post: operations["readOrdered"];
@@ -468,7 +468,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a page of the feed
+         * Read a page of one partition of the feed, and if asked, wait at its tail for new events
          * @description A page ends with a whole entry of the index, so it may exceed its limit. It also ends at 4 MB; if the events of one entry are larger, some bodies are omitted. A filtered page may be empty although more follow: continue with `next` until `atTail`.
          */
         get: operations["readFeed"];
@@ -488,13 +488,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the state of a consumer group
+         * Read a consumer group's checkpoint and lag in each partition, and its processes
          * @description Returns the checkpoint and the lag in each partition, and the processes that run the group.
          */
         get: operations["readGroup"];
         put?: never;
         /**
-         * Control a consumer group
+         * Pause, resume, reset, begin or delete a consumer group
          * @description Pauses the group, resumes it, sets its checkpoints, begins it at the checkpoints of another group, or deletes it. Work that a running process has not committed yet is refused, and the process continues from the new state.
          */
         post: operations["steerGroup"];

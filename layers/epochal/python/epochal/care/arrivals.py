@@ -31,7 +31,9 @@ class Arrival:
 
 
 def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> Iterator[Arrival]:
-    """Yield the entries from a checkpoint to the tail, each read when it is reached.
+    """Yield the index entries of a partition from `start` to the tail, with the time each was written.
+
+    Each entry is read when it is reached.
 
     Raises:
         BeyondTheEnd: it is of another index.

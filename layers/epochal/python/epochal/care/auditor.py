@@ -145,7 +145,7 @@ class Auditor:
         scanning.cursor = replace(cursor, after=page.last, heads=cursor.heads + len(heads))
 
     def _mend(self, source: Source, late: list[ScannedHead], audit: Audit) -> None:
-        """Look again at heads that seemed late, and index what the index still lacks of their streams."""
+        """Look again at heads that seemed late; index what is still missing, count it, notify reactions."""
         fresh = (self.mender.again(source, entry.head.key) for entry in self._behind(source, late, audit))
         # A stream may have been pruned since, and so have come up.
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
@@ -163,7 +163,7 @@ class Auditor:
             audit.troubles.append(f"{source.name}: reactions could not be notified: {type(error).__name__}")
 
     def _retention(self) -> Overdue | None:
-        """The collector of streams to prune; None where the stage has no rules of retention."""
+        """Return a new collector of streams to prune; None where the stage has no rules of retention."""
         if not self.rules or self.streams is None:
             return None
         from epochal.care.retention import Overdue  # noqa: PLC0415  few stages ask for it

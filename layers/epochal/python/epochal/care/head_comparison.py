@@ -43,7 +43,7 @@ class HeadComparison:
 
 
 def compare_heads(mender: Mender, source: Source, series: Series, requests: int = REQUESTS) -> HeadComparison:
-    """Compare the heads that `requests` requests read with the index; return counts of what it lacks.
+    """Compare heads that at most `requests` scans read with the index; return counts of what it lacks.
 
     Raises:
         CorruptData: the newest epochs of a partition cannot be read.
@@ -86,7 +86,7 @@ def _written_since(
 
 
 def _written(source: Source, head: ScannedHead) -> Ticks | None:
-    """When the stream of a head was last written; None where the head does not say, or cannot be read."""
+    """Return when a head's stream was last written; None where it does not say or cannot be read."""
     try:
         return source.written(head.image)
     except CorruptData:

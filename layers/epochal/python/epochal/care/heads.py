@@ -87,7 +87,7 @@ def scan(
 
 
 def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[Item, ...]]:
-    """Scan a source's table for its heads, page by page; heads written meanwhile may be among them."""
+    """Yield pages of a source's heads by a scan of its table; heads written meanwhile may be among them."""
     # A single segment in this thread alone, so that whoever owns the driver owns the order of its requests.
     pages = driver.pages(scan(source)) if segments == 1 else _side_by_side(driver, source, segments)
     for page in pages:

@@ -94,7 +94,7 @@ class Mender(IndexWriter):
         )
 
     def end_of(self, source: Source, end: End, index: int) -> int:
-        """The end of a stream: its head has it, or the stream is read on from the event before `index`."""
+        """Return the end of a stream: from its head, else by reading on from the event before `index`."""
         if end.next is not None:
             return end.next
         return self.driver.run(end_since(source.heal, end.stream, max(index - 1, 0)))[0]

@@ -163,7 +163,7 @@ def _fields(event: EncodedEvent) -> dict[str, Any]:
 
 
 def _outcome(text: str) -> Outcome:
-    """Check that a stored outcome is one that this version knows."""
+    """Return a stored outcome; raise `CorruptData` if this version does not know it."""
     for outcome in get_args(Outcome):
         if outcome == text:
             result: Outcome = outcome

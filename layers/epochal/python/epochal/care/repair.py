@@ -108,7 +108,10 @@ class Repairer:
             yield Repaired(finding=finding, why=why.get(str(finding.stream), ""))
 
     def _heads(self, source: Source, findings: list[Finding]) -> Iterator[ScannedHead]:
-        """Read the heads of the findings again: they may tell of more by now."""
+        """Read the heads of the findings again, and yield those that are still there.
+
+        They may tell of more by now.
+        """
         for finding in findings:
             if finding.key is not None:
                 fresh = self.verifier.mender.again(source, finding.key)

@@ -84,7 +84,7 @@ class Rule:
 
 
 def rule_of(text: str) -> Rule:
-    """Read a rule that `keep` has written.
+    """Parse a retention rule such as `Visit:100:30d`; raise `InvalidInput` if it is none.
 
     Raises:
         InvalidInput: the text is not a rule, or a number is out of bounds.
@@ -104,7 +104,7 @@ def rule_of(text: str) -> Rule:
 
 
 def rules_of(texts: Iterable[str]) -> dict[str, Rule]:
-    """Read several rules, and return them by category.
+    """Parse retention rules; return them by category; raise `InvalidInput` if a category has two.
 
     Raises:
         InvalidInput: a text is not a rule, or a category has two.
@@ -133,7 +133,7 @@ class Overdue:
     gone: dict[str, int] = field(default_factory=dict)
 
     def take(self, source: Source, heads: Iterable[ScannedHead], now: Ticks) -> None:
-        """Compare heads of a source with the rules, and note the streams that are beyond them."""
+        """Note up to where each stream with a rule is to be pruned, and up to where it already is."""
         if source.aged is None:
             return
         category_of = layout_named(source.name).port.categories.of

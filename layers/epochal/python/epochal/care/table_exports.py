@@ -108,7 +108,7 @@ class Export:
                     yield from self._file(member, listed["dataFileS3Key"], listed["itemCount"])
 
     def _summary(self, kind: str) -> Fields:
-        """Read the manifest's summary, and check that the export has the expected kind and format."""
+        """Return the manifest's summary; raise `InvalidInput` if kind or format of the export are others."""
         with self.open(SUMMARY) as file:
             content = file.read(LONGEST + 1)
         if len(content) > LONGEST:
@@ -178,7 +178,7 @@ def _moment(summary: Fields, place: str, name: str) -> Ticks:
 
 
 def export_at(place: str, s3: Callable[[str], Open], *after: str) -> Export:
-    """Open the export in a folder or at `s3://bucket/prefix`, with the incremental exports at `after`.
+    """Return the export in a folder or at `s3://bucket/prefix`, with the incremental ones at `after`.
 
     `s3` opens the objects of a bucket, by its name.
     """

@@ -124,7 +124,7 @@ class _Pass:
     # ------------------------------------------------------------------------------------------------------ the chain
 
     def _chain(self, number: int) -> Generator[Finding, None, int]:
-        """Walk the epochs of a partition, yield what is wrong with them, and return the number of the last."""
+        """Follow a partition's chain; yield what is wrong with its epochs; return the last epoch's number."""
         place: ChainPosition | None = ChainPosition(
             partition=number, reached=self.series.active.get(number, 0)
         )

@@ -114,7 +114,7 @@ def checked_arguments(
 
         @wraps(function)
         def checked(this: Any, *positional: Any, **keywords: Any) -> Any:
-            """Call the function with its arguments, or raise `BadSetting` if one of them breaks its rule."""
+            """Raise `BadSetting` for an unknown, missing or wrong argument; otherwise call the function."""
             print_refusals()
             values = {**_by_name(construct, parameters, positional), **keywords}
             _check_names(construct, parameters, values, options)

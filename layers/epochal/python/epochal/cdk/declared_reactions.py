@@ -101,7 +101,7 @@ class Declared:
 
 
 def _a_reaction(value: object) -> Declared:
-    """Parse one reaction that a stage declares.
+    """Parse one reaction that a stage declares; raise `ValueError` if a member breaks its rule.
 
     Raises:
         ValueError: a member breaks its rule, or `entry` is missing.
@@ -113,7 +113,7 @@ def _a_reaction(value: object) -> Declared:
 
 
 def reactions(value: object) -> Mapping[str, Declared]:
-    """Parse the reactions that a stage declares, by name.
+    """Parse the reactions that a stage declares, by name; raise `ValueError` for a malformed one.
 
     Raises:
         ValueError: a name or a member breaks its rule.

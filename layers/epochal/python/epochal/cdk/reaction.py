@@ -329,7 +329,7 @@ class Reaction(Construct):
         )
 
     def _watch(self, alarms: Alarms, name: str) -> None:
-        """Make the alarms of the reaction: errors, lag, waiting and failed wake-ups, parked streams."""
+        """Make the reaction's alarms on errors, throttles, lag, wake-ups, parked and blocked streams and more."""
         subject = function_of(name)
         entry = function_of("name")  # the runbook has one entry for all reactions
 

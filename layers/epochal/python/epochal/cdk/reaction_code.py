@@ -28,7 +28,7 @@ def _parts(handler: str) -> tuple[str, str, str]:
 
 
 def declared_name(entry: Path, handler: str, name: str | None, decorator: str | None) -> str:
-    """Return `name`, checked against the reaction's decorator, or else the name that the decorator has.
+    """Return `name`, or else the decorator's name; raise `BadSetting` if the handler does not fit.
 
     The module is parsed, not imported.
 

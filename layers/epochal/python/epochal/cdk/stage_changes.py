@@ -49,7 +49,7 @@ def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -
 
 
 def _parsed(where: str, key: str, value: object) -> Any:
-    """Return a setting's value, parsed; raise `BadSetting` if it breaks its rule, or there is no such.
+    """Return a setting's parsed value; raise `BadSetting` for an unknown setting or a wrong value.
 
     Raises:
         BadSetting: there is no such setting, or the value breaks its rule.

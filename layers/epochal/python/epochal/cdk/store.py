@@ -157,7 +157,7 @@ class Store(Construct):
         return Layers.of(scope, self.code(python, architecture))
 
     def stores(self, scope: Construct) -> Stores:
-        """Return the tables and the bucket, by name, as a construct in `scope` refers to them.
+        """Refer to the store's tables and bucket by name; raise `BadSetting` if `scope` is deployed elsewhere.
 
         Args:
             scope: construct that refers to the tables.
@@ -551,7 +551,7 @@ def _made_of(scope: Construct, id_: str) -> str:
 
 
 def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, target: Target) -> MakeCode:
-    """Return a function that makes the code for a Python version and a processor.
+    """Return a function that makes code for a Python and processor; raise `BadSetting` for a wrong Python.
 
     Args:
         python: default Python version.

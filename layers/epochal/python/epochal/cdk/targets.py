@@ -36,7 +36,7 @@ class Target(Enum):
 
 
 def target_from(name: object) -> Target:
-    """Parse the name of a target, `aws` or `embedded`.
+    """Parse the name of a target, `aws` or `embedded`; raise `BadSetting` for any other.
 
     Raises:
         BadSetting: there is no such target.

@@ -141,7 +141,7 @@ def append_all(
 
 
 def _condition(streams: Streams, source: str | None, after: str | None) -> dict[str, Any]:
-    """The condition of an append, as the store takes it."""
+    """Return an append's condition as keyword arguments for the store; empty where none is given."""
     if source is None:
         return {} if after is None else {"after": position_of(after)}
     return {"fail_if": query_of(streams.tagged, source, "--fail-if"), "after": position_of(after)}
@@ -158,7 +158,7 @@ def _appends(
     batch: int | None,
     condition: dict[str, Any],
 ) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """Append part by part, each on the token of the one before; yield each result as lines and as JSON."""
+    """Append in batches, each expecting the token of the one before; yield results as lines and JSON."""
     size = batch or max(1, len(events))
     parts = [events[start : start + size] for start in range(0, len(events), size)] or [events]
     for number, part in enumerate(parts):

@@ -71,9 +71,9 @@ class DoctorCheck:
 @click.command()
 @on_store
 def doctor(store: OpenedStore) -> None:
-    """Check tables, indexer and reactions, and print advice.
+    """Check tables, indexer and reactions; fail if anything is wrong.
 
-    The command only reads. The exit code is 1 if anything is wrong.
+    The command only reads, and prints advice. The exit code is 1 if anything is wrong.
     """
     checks = [*_tables(store), *_indexers(store), *_crowds(store), *_reactions(store)]
     lines = (word for check in checks for line in check.lines for word in output.harmless(line))
@@ -146,7 +146,7 @@ def _remedy_of(state: IndexerState) -> str:
 
 
 def _reactions(store: OpenedStore) -> Iterator[DoctorCheck]:
-    """Yield checks of every reaction that few requests find."""
+    """Yield checks of the reactions that a few requests find, and a note if there may be others."""
     try:
         names, complete = some_groups_of(store.feed.driver, store.feed.table)
         states: Mapping[str, IndexerState] = {}  # each indexer has a check of its own

@@ -123,9 +123,9 @@ def newest(
 @click.option("--source", default=NATIVE, show_default=True, help="Layout that STREAM is stored in.")
 @on_store
 def wait(store: OpenedStore, *, stream: str, version: int, seconds: float, source: str) -> None:
-    """Wait until the feed has the events of STREAM up to VERSION.
+    """Wait until the feed has STREAM up to VERSION; print the position.
 
-    The command prints the position behind these events. The exit code is 1 if they are not in the feed in time.
+    The position is that behind these events. The exit code is 1 if they are not in the feed in time.
     """
     position = store.feed.wait_for(stream, version, source=source, seconds=seconds)
     output.document(

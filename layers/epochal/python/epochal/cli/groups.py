@@ -55,7 +55,7 @@ def _list_groups(store: OpenedStore) -> None:
 @click.argument("group", metavar="[GROUP|MODULE:REACTION]", required=False)
 @on_store
 def show_group(store: OpenedStore, *, group: str | None) -> None:
-    """Print the progress of GROUP, and why it is blocked.
+    """Print the progress of GROUP and why it is blocked, or all groups.
 
     For each partition, that is its checkpoint, the events and seconds that it is behind, and whether it is
     paused. Only events that it reads are counted, by its last run or by the reaction that is named here.
@@ -133,10 +133,10 @@ def resume(store: OpenedStore, *, group: str) -> None:
 def reset(
     store: OpenedStore, *, group: str, to: str | None, partitions: tuple[int, ...], dry_run: bool, yes: bool
 ) -> None:
-    """Set the checkpoints of GROUP to another place.
+    """Set the checkpoints of GROUP to another place, after asking.
 
     The number of events that are handled again or skipped is printed first. Given MODULE:REACTION, only events
-    that the reaction reads are counted.
+    that the reaction reads are counted. If its function is deployed, the function is woken.
     """
     extra = click.get_current_context().args
     if to is None or extra:
@@ -172,7 +172,7 @@ def begin(store: OpenedStore, *, group: str, like: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @on_store
 def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
-    """Delete GROUP, with its checkpoints and its parked streams.
+    """Delete GROUP: its checkpoints and its list of parked streams.
 
     If the reaction is run again, it begins anew.
     """

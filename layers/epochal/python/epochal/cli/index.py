@@ -74,9 +74,10 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 @ALL_GROUPS
 @on_store
 def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> None:
-    """Print the progress of partitions, groups and indexers.
+    """Print the state of partitions, groups, indexers and poison records.
 
-    For groups, only events that their reactions read are counted.
+    For groups, only events that their reactions read are counted. Poison records are those that could not be
+    indexed and were set aside.
     """
     driver, table = store.feed.driver, store.feed.table
     names = groups_of(driver, table) if all_groups else list(groups)
@@ -99,9 +100,9 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> No
 @care_options
 @on_store
 def verify(store: OpenedStore, **care: Any) -> None:
-    """Check that the index is consistent and complete.
+    """Check the index for consistency and gaps; print each problem.
 
-    This is safe while the indexer runs. It prints each problem. The exit code is 1 if there is one.
+    This is safe while the indexer runs. The exit code is 1 if there is a problem.
     """
     by_remedy: Counter[str] = Counter()
 
@@ -156,7 +157,7 @@ def repair(store: OpenedStore, **care: Any) -> None:
 def read_partitions(
     store: OpenedStore, groups: Iterable[str]
 ) -> tuple[tuple[PartitionStanding, ...], Figures]:
-    """Read the state of every partition with these groups in it, and the groups' figures.
+    """Return the state of every partition, with these groups' states in it, and the groups' figures.
 
     A group that is deleted meanwhile is left out.
     """

@@ -34,7 +34,7 @@ class Seconds(click.FloatRange):
     name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; fails as click's types do."""
+        """Return the seconds as a float; fail, as click's types do, if they are out of bounds."""
         seconds: float = super().convert(value, param, ctx)
         if not seconds <= LONGEST:
             self.fail(f"{value} is no number of seconds.", param, ctx)

@@ -104,9 +104,9 @@ def _listed_line(listed: ListedStream) -> str:
 @items_option
 @on_store
 def search(store: OpenedStore, *, words: str, items: int) -> None:
-    """Search the latest events for WORDS.
+    """Print the latest events that contain the text WORDS.
 
-    Names of streams, types, data and metadata are searched, regardless of case.
+    Names of streams, types, ids, data and metadata are searched, regardless of case.
     """
     matches = (event for event in _events(store, items) if words.casefold() in _text(event))
     output.stream(matches, output.event, output.event_line)

@@ -68,7 +68,7 @@ def models() -> None:
 )
 @on_models
 def list_(models: ReadModels, *, items: int) -> None:
-    """List read models and their generations.
+    """List read models among the first items, and their generations.
 
     Only read models among the first items of the table are found; see --items.
     """
@@ -141,7 +141,7 @@ def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ..
 @of_generation
 @on_models
 def count(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
-    """Count the documents that `find` would print.
+    """Count the documents that `find` would print without --limit.
 
     A VALUE is a number, or a text such as Ada or '"7"'. The command reads one index entry a document: some
     thirty a read unit.

@@ -59,7 +59,7 @@ def show(store: OpenedStore, *, group: str, stream: str) -> None:
 @click.argument("streams", nargs=-1)
 @on_store
 def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None:
-    """Handle the parked events of STREAMS in this process.
+    """Handle the parked events of STREAMS, or of all, in this process.
 
     The streams are then no longer parked. Without STREAMS, all parked streams are replayed.
 
@@ -93,7 +93,7 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
 @inputs.YES
 @on_store
 def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool) -> None:
-    """Discard the parked events of STREAM.
+    """Discard the parked events of STREAM, or with --one only the first.
 
     GROUP never handles them.
     """

@@ -116,7 +116,10 @@ def rebuild(
 
 
 def _holding(store: OpenedStore) -> set[str]:
-    """Tables with users' data. Some have the keys of an index, and would accept its items."""
+    """Return the names of the store's tables other than the index.
+
+    Some have the keys of an index, and would accept its items.
+    """
     return {
         table
         for table, kind in store.deployment.settings.kinds.items()

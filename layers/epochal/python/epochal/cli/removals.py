@@ -22,10 +22,10 @@ from epochal.store.streams import Streams
 @inputs.YES
 @on_streams
 def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
-    """Delete the events of STREAM below index BEFORE, permanently.
+    """Delete (or archive) the events of STREAM below index BEFORE.
 
-    The stream keeps its version and its state. Deleted events can only be restored from a backup, unless the
-    store has an archive, to which they are moved first.
+    The stream keeps its version and its state. If the store has an archive, the events are moved there first.
+    Otherwise they are deleted permanently, and can only be restored from a backup.
     """
     head = existing(streams, stream, fetch=False)
     removed = max(0, min(before, head.version) - head.low_water)

@@ -256,7 +256,7 @@ def create(
 def _create_or_complete(
     client: Any, name: str, spec: TableSpec, units: Provisioned, *, protect: bool, recover: bool
 ) -> str:
-    """Create a table, or complete the one that exists; return which of the two happened."""
+    """Create a table or complete the existing one; return which; raise `InvalidInput` if it differs."""
     try:
         with translate_errors("CreateTable"):
             create_table(client, name, spec, units=units, regions=True, protect=protect, recover=recover)
@@ -301,7 +301,7 @@ def _create_or_complete(
 )
 @on_store
 def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> None:
-    """Find writes of which a replica has received only a part.
+    """Find (--mend: repair) writes that a replica has received in part.
 
     The table of streams is scanned once. The exit code is 1 if such writes are left.
     """

@@ -82,7 +82,7 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
 
 
 def _check_there(streams: Streams, stream: str) -> int:
-    """The stream's version; raises where there is no stream, since an empty print would be no answer."""
+    """Return a stream's version; raise where it is deleted or there is none, so as not to print nothing."""
     head = existing(streams, stream, fetch=False)
     if head.deleted:
         raise StreamDeleted(stream, head.version)

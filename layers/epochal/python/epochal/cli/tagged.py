@@ -118,10 +118,10 @@ def append(
     after: str | None,
     key: str | None,
 ) -> None:
-    """Append an event of TYPE with DATA, or the events of --events.
+    """Append an event of TYPE, or --events, unless --fail-if matches.
 
-    All of them are appended in one transaction. DATA, --events and --fail-if are JSON text, @file, or - for
-    standard input.
+    The event of TYPE has the body DATA. All events are appended in one transaction. DATA, --events and --fail-if
+    are JSON text, @file, or - for standard input.
     """
     if (type is None) == (source is None):
         raise click.UsageError("Give either TYPE (and DATA) or --events.")
@@ -180,7 +180,7 @@ def query(
     limit: int | None,
     backward: bool,
 ) -> None:
-    """Print the events that match a query, and their position."""
+    """Print events that match a query, and the position to append after."""
     if (source is not None) == bool(types or tags):
         raise click.UsageError("Give either --query or --type and --tag.")
     query = query_of(store, source, "--query") if source else _item_of(store, types, tags)
@@ -248,7 +248,7 @@ class _Read:
 
 
 def _room(limit: int) -> Takes:
-    """Make a function that accepts so many events."""
+    """Return a function that accepts `limit` events, one a call, and then returns false."""
     room = iter(range(limit))
     return lambda _: next(room, None) is not None
 
@@ -260,7 +260,7 @@ def _append_or_fail(
     after: Position | None,
     key: str | None,
 ) -> Appended:
-    """Append events, and return the outcome; raise an error if they were not appended."""
+    """Append events, and return the outcome; raise `Unsound` if matching events refuse them."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED), idempotency_key=key):
         case Appended() as appended:
             return appended
@@ -321,7 +321,7 @@ def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int |
 @click.option("--groups", is_flag=True, help="List groups with their numbers of tags, instead of tags.")
 @on_tagged
 def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
-    """Print the tags of GROUP, or all tags, with their numbers of events.
+    """Print the tags of GROUP, or all, with event counts; or all groups.
 
     The whole table of tags is read. In Sekiban's tables, the tags of a group are read from an index.
     """
@@ -361,7 +361,7 @@ def tag(store: TaggedStore, *, name: str) -> None:
 @SINCE
 @on_tagged
 def count(store: TaggedStore, *, since: str | None) -> None:
-    """Count tagged events.
+    """Count tagged events, all of them or those after a place.
 
     The count is that of the stream of all events, if there is one. In Sekiban's tables, the index of all events
     is read.
@@ -399,7 +399,7 @@ def _place(since: str | None) -> str | None:
 )
 @on_tagged_store
 def import_(store: OpenedStore, *, source: str, skip: int) -> None:
-    """Append the events of FILE, one JSON document a line.
+    """Append the JSON lines of FILE as events, unless stored already.
 
     The events are in the order of time, as `read --json` prints them. FILE may be - for standard input.
 

@@ -105,7 +105,7 @@ class OpenedStore:
     def of(
         cls, deployment: Deployment, sizes: Callable[[], list[TableSize]], client: Callable[[str], Any]
     ) -> OpenedStore:
-        """Make the store of a deployment."""
+        """Return the opened store of a deployment, with functions that read sizes and make clients."""
         return cls(
             deployment=deployment,
             streams=deployment.streams,
@@ -272,7 +272,10 @@ def describe_table(dynamodb: Any, name: str) -> Mapping[str, Any]:
 
 
 def _outputs(choice: Choice) -> Settings:
-    """Read the settings from the outputs of a stack; options that name places win over them."""
+    """Return settings with places from a stack's outputs; raise `NotThere` if it lacks them.
+
+    Options that name places win over the outputs.
+    """
     client = service_client(
         "cloudformation", endpoint=choice.endpoint or None, region=choice.region or None, retried=True
     )
@@ -314,7 +317,7 @@ def _is_named(setting: Setting, choice: Choice) -> bool:
 
 
 def _option(setting: Setting) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make the command-line option of a setting."""
+    """Return a decorator that adds the command-line option of a setting."""
 
     def named(**more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return click.option(setting.flag, envvar=setting.variable, **more)

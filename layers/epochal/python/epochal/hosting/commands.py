@@ -52,7 +52,7 @@ def parse_command(fields: dict[str, Any]) -> Command:
 
 
 def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Do what an operator asks for, and answer as JSON; an error is an answer as well."""
+    """Perform an operator's command on parked streams; return the answer, or the error, as JSON."""
     try:
         return _answer(parking, parse_command(fields), seconds)
     except EpochalError as error:
@@ -60,7 +60,7 @@ def operate(parking: Parking, fields: dict[str, Any], seconds: float) -> dict[st
 
 
 def _answer(parking: Parking, command: Command, seconds: float) -> dict[str, Any]:
-    """Do what a checked request asks for, and return the result as JSON."""
+    """List, replay, discard or skip parked streams, as a checked command asks; return the result."""
     match command.name:
         case "parked":
             return {"parked": [parked_view(parked) for parked in parking.streams(command.partition)]}

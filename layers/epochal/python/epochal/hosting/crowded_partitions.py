@@ -95,7 +95,10 @@ def crowds(
 
 
 def _open_shards(client: Any, stream: str) -> int:
-    """Count the shards of a table's stream that still get changes, by a request for each hundred shards of a day."""
+    """Count the shards of a table's stream that still get changes.
+
+    It takes a request for each hundred shards of a day.
+    """
     count, page = 0, dict[str, Any]()
     while True:
         with translate_errors("DescribeStream"):

@@ -18,7 +18,7 @@ PAUSE_SECONDS: Final = 5.0
 
 
 def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
-    """Wake every partition of the index; after an error, try again until time is nearly over.
+    """Send wake-ups for every partition of the index; after an error, try again until time is short.
 
     Raises whatever the last attempt raises.
     """

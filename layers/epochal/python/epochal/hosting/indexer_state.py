@@ -82,7 +82,7 @@ def indexer_states(
     now: Callable[[], int] = time.time_ns,
     series: Series | None = None,
 ) -> dict[str, IndexerState]:
-    """Return whether the indexer works, for each source that has streams or is on record.
+    """Return the state of the indexer by source, for each source that has streams or is on record.
 
     Args:
         client: makes a Lambda client; it is called once.

@@ -129,13 +129,14 @@ class ReactionFunction:
     def _wake(
         self, event: dict[str, Any], remaining: Callable[[], float], deadline: Deadline, beat: Beat
     ) -> dict[str, Any]:
-        """Run the partitions that messages of the queue name, and return which messages have failed."""
+        """Run the partitions that messages name, wake their other members; return which messages failed."""
 
         def call(handle: Callable[[Delivery], object], delivery: Delivery) -> None:
             beat.wait()
             deadline.call(handle, delivery)
 
         def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
+            """Run a partition or share, and return the result; record a run that raised or got nowhere."""
             partition, share = unit
             messages = [wake_up for wake_up in assigned if wake_up.unit == unit]
             due = pause_after(max(message.receives for message in messages))
@@ -167,7 +168,7 @@ class ReactionFunction:
         return {"batchItemFailures": [{"itemIdentifier": message} for message in woken.failed]}
 
     def _without_running(self, wake_ups: list[WakeUp], remaining: Callable[[], float]) -> list[WakeUp]:
-        """Return the wake-ups without those sent aside for partitions that another process runs now.
+        """Wait to see which partitions run elsewhere; return wake-ups without those sent aside for them.
 
         That run reads the changed state itself, and two runs would do everything twice.
         """
@@ -181,7 +182,7 @@ class ReactionFunction:
         return [wake_up for wake_up in wake_ups if not (wake_up.aside and wake_up.partition in running)]
 
     def _wake_members(self, wake_ups: list[WakeUp]) -> None:
-        """Wake the other members of partitions, since notices of the indexer wake only the first member.
+        """Send wake-ups to other members of woken partitions that are behind: notices wake only the first.
 
         A wake-up may have been sent when the group had more members. Whoever has the streams of that share now is woken
         by a message of its own: those of one share come one after another, so no two functions run one member.
@@ -273,7 +274,10 @@ class ReactionFunction:
         self.metrics.add(times={"Reaction.behind": seconds * 1000})
 
     def _warn_of_unmet_filters(self) -> None:
-        """Warn of categories and types that no event has had since the group began: they may be misspelt."""
+        """Log and count the categories and types in filters that no event has had since the group began.
+
+        They may be misspelt.
+        """
         names = unmet_filters(self.reactor.member)
         if names:
             self.logger.warning(

@@ -70,9 +70,7 @@ class Runner:
     _blocked: dict[Unit, float] = field(default_factory=dict)
 
     def run(self, *, until_done: bool = False) -> bool:
-        """Run until told to stop or, with `until_done`, until all is done; returns whether no partition is
-        blocked.
-        """
+        """Run the reaction until stopped or, with `until_done`, until done; return whether nothing is blocked."""
         with self.reactor.calls:
             self._run(until_done=until_done)
         return not self._blocked

@@ -99,7 +99,7 @@ def scheduled_wake_ups(tails: Iterable[PartitionTail], now: float) -> Iterator[W
 
 
 def steered_wake_ups(tails: Iterable[PartitionTail], occasion: str) -> Iterator[WakeUpCall]:
-    """Yield the wake-ups by which every partition takes up a command or a deployment at once.
+    """Yield two wake-ups for each partition, by which it takes up a command or a deployment at once.
 
     Each partition has two. One goes with the others of its partition. One goes aside, since the others wait where a
     run has failed; where none has, it finds nothing left to do.

@@ -110,7 +110,7 @@ Again = Callable[[Unit, Checkpoint, Standstill], None]
 
 
 def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, again: Again) -> Woken:
-    """Run every partition that was woken, in its part of the remaining time; return runs and failures."""
+    """Run each woken partition in its part of the time, or wake it again; return runs and failures."""
     by_unit: dict[Unit, list[WakeUp]] = {}
     for wake_up in wake_ups:
         by_unit.setdefault(wake_up.unit, []).append(wake_up)

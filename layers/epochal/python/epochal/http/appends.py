@@ -41,7 +41,7 @@ REACHED: Final = {
 
 
 def contents_of(node: Node, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the events and unfolds of an append request; refuse a request that has neither.
+    """Return an append request's events and unfolds; raise `InvalidInput` where it has neither.
 
     Args:
         node: the request's JSON object.
@@ -142,7 +142,7 @@ APPENDED: Final = Shown(
 
 
 def verify_token(store: Streams, append: StreamAppend) -> ExpectedVersion:
-    """Return the expected version of an append, with a token trusted only as far as its seal goes."""
+    """Return the expected version of an append; a token is marked as the store's own if its seal is valid."""
     expected = append.expected
     if not isinstance(expected, Token):
         return expected
@@ -158,7 +158,7 @@ def check_appended(
     *,
     in_header: bool = False,
 ) -> Appended:
-    """Return a successful append to one stream with a sealed token, or raise the problem it met.
+    """Return an append's outcome, its token sealed; raise `Problem` for a conflict or an unknown outcome.
 
     Args:
         condition: condition of the append, as `condition_of` returns it.

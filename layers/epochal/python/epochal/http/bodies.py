@@ -82,7 +82,7 @@ LINK: Final = Component(
 
 
 def show_body(name: str, body: Body, link: Link) -> dict[str, Any]:
-    """Return the JSON member that shows a body; none for an empty body.
+    """Return, as a dict, the JSON member that shows a body; an empty dict for an empty body.
 
     The member is `<name>Url` for a body in the bucket, `<name>` for JSON, and else `<name>64`.
 
@@ -109,7 +109,7 @@ def with_bodies(
 
 
 def show_claim(claim: Claim, link: Link) -> dict[str, Any]:
-    """Return the JSON object that shows a body in the bucket: URL, SHA-256, size and encoding."""
+    """Return the JSON object that shows a body in the bucket: URL, lifetime, SHA-256, size, encoding."""
     return {
         "url": link(claim, LINK_SECONDS),
         "expiresIn": LINK_SECONDS,
@@ -136,7 +136,7 @@ def json_text(body: bytes) -> str | None:
 
 
 def read_claim(node: Node) -> Claim:
-    """Read a claim, which names a body that has been uploaded.
+    """Return the claim (key, hash, size) that a request's node holds; raise `InvalidInput` if malformed.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.
@@ -150,7 +150,7 @@ def read_claim(node: Node) -> Claim:
 
 
 def claim_of(members: Mapping[str, Any]) -> Claim:
-    """Build the claim of a body from its SHA-256 and its size.
+    """Build the claim of a body from SHA-256 and size; raise `InvalidInput` for a malformed hash.
 
     Args:
         members: members `sha256` and `bytes`.

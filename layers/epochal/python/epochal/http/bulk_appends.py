@@ -145,7 +145,7 @@ ANSWERED: Final = Shown(
 
 @operation(takes=APPEND_EACH, gives=ANSWERED)
 def append_each(on: Opened, request: Request, _: QueryString) -> Response:
-    """Append to streams independently of each other.
+    """Append to streams independently of each other, and report the result of each append.
 
     Each append has the fields of `POST /streams/{stream}/events`, its stream and its key, and gets the result that it
     would get there. Appends to the same stream are made in the order given, in one write where possible. Appends to

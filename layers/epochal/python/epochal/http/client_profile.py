@@ -52,7 +52,7 @@ _REFUSAL: Final[Schema] = {
 
 
 def client_profile(document: Document) -> Document:
-    """Reduce an OpenAPI document with all rules to the shapes that generators of clients understand."""
+    """Return an OpenAPI document reduced for generators of clients, with the gateway's own answers added."""
     components = document["components"]
     requested = _reached(
         components["schemas"],
@@ -93,7 +93,7 @@ def _operations(document: Document) -> Iterator[Document]:
 
 
 def _operation(operation: Document) -> Document:
-    """Return a copy of an operation with reduced schemas of parameters and the gateway's own answers."""
+    """Return a copy of an operation with reduced parameter schemas, and the gateway's own answers added."""
     profile = {**operation}
     if "parameters" in operation:
         profile["parameters"] = [

@@ -68,7 +68,7 @@ class Component:
         return {name: schema["default"] for name, schema in self.names.items() if "default" in schema}
 
     def read(self, node: Node) -> dict[str, Any]:
-        """Read an object that was sent; return its members by name, with defaults for missing ones.
+        """Check an object that was sent; return its members by name, with defaults for missing ones.
 
         Raises:
             InvalidInput: naming the member that breaks a rule.

@@ -25,7 +25,7 @@ _TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
 
 
 def document(request: Request) -> Node:
-    """Parse the body of a request as JSON and return its root node.
+    """Return the root of a request's JSON body; raise `InvalidInput` or `UnsupportedMedia` if it is none.
 
     A missing Content-Type is taken for JSON.
 

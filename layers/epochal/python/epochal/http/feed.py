@@ -114,7 +114,7 @@ class Reading:
 
 
 def opened(deployment: Deployment) -> Reading:
-    """Return the feed of a deployment, with its partitions and its longest wait."""
+    """Return a deployment's feed reader with its partitions, link signer and longest wait."""
     settings = deployment.settings
     return Reading(
         feed=deployment.feed,
@@ -183,7 +183,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
     fails=(problems.PARTITION_NOT_FOUND,),
 )
 def read_feed(reading: Reading, request: Request, query: QueryString) -> Response:
-    """Read a page of the feed.
+    """Read a page of one partition of the feed, and if asked, wait at its tail for new events.
 
     A page ends with a whole entry of the index, so it may exceed its limit. It also ends at 4 MB; if the events of one
     entry are larger, some bodies are omitted. A filtered page may be empty although more follow: continue with `next`

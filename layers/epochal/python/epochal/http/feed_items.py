@@ -63,7 +63,7 @@ FEED_ITEM: Final = Component(
 
 
 def show_without_event(item: FeedItem) -> dict[str, Any]:
-    """Return the JSON object of a feed item without its event, and the reason if the event is missing."""
+    """Return the JSON object of a feed item without its event, marked omitted, removed, faulty or gone."""
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:
         return {**frame, "omitted": True}

@@ -58,7 +58,7 @@ class _Gateway:
                 self._performers.of(operation)
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Answer one Lambda event."""
+        """Answer one Lambda event: perform the operation that it requests, or refuse what is no request."""
         if not is_request(event):
             return self._foreign(context.aws_request_id)
         return self._answer(event, context, correlation_id(event))
@@ -75,7 +75,7 @@ class _Gateway:
         return _sent(response, identity)
 
     def _answer(self, event: dict[str, Any], context: LambdaContext, identity: str) -> dict[str, Any]:
-        """Perform the operation that a request names, and return the gateway's form of the response.
+        """Perform a request's operation, turn every error into a problem; return the gateway's response.
 
         Every error becomes a problem document.
 
@@ -123,7 +123,7 @@ class _Gateway:
         return self._performers.of(operation)(request)
 
     def _refused(self, error: Exception, identity: str) -> Response:
-        """Log an error and return the response for it."""
+        """Log an error, and return its problem document as a response."""
         problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:

@@ -94,7 +94,7 @@ def correlation_id(event: Mapping[str, Any]) -> str:
 
 
 def _query(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse a raw query string into names and values.
+    """Parse a raw query string into names and values; raise `InvalidInput` if malformed or too long.
 
     Raises:
         InvalidInput: the string is no percent-encoded UTF-8, or has too many parameters.
@@ -108,7 +108,7 @@ def _query(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _body(event: Mapping[str, Any]) -> bytes:
-    """Return the body of a Lambda event as bytes.
+    """Return the body of a Lambda event as bytes, decoded from base64 where the event announces it.
 
     Raises:
         InvalidInput: the body is not the base64 that the event announces.

@@ -173,7 +173,7 @@ def opened(deployment: Deployment) -> Groups:
 
 @operation(parameters=(_GROUP,), gives=STANDING, fails=(problems.GROUP_NOT_FOUND,))
 def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
-    """Read the state of a consumer group.
+    """Read a consumer group's checkpoint and lag in each partition, and its processes.
 
     Returns the checkpoint and the lag in each partition, and the processes that run the group.
     """
@@ -186,7 +186,7 @@ def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
 
 @operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))
 def steer_group(groups: Groups, request: Request, _: QueryString) -> Response:
-    """Control a consumer group.
+    """Pause, resume, reset, begin or delete a consumer group.
 
     Pauses the group, resumes it, sets its checkpoints, begins it at the checkpoints of another group, or deletes it.
     Work that a running process has not committed yet is refused, and the process continues from the new state.
@@ -229,7 +229,7 @@ def _needed(fields: dict[str, Any], name: str) -> str:
 
 
 def _measured(groups: Groups, request: Request) -> tuple[Groups, Meter, str]:
-    """Return the groups bound to one request, the request's meter, and the group's name.
+    """Return the groups bound to one request, the request's meter, and the group's checked name.
 
     Raises:
         GroupMissing: the path's name is none that a reaction may have.

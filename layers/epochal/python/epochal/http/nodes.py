@@ -185,7 +185,7 @@ def json_body(node: Node) -> bytes:
 
 
 def time_of(node: Node) -> str:
-    """Return a time in ISO 8601 as it was written.
+    """Return the ISO 8601 time in a node, as it was written; raise `InvalidInput` for anything else.
 
     Raises:
         InvalidInput: the value is no such time.

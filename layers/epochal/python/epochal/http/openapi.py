@@ -117,7 +117,7 @@ RULES: Final = "openapi-rules.json"
 
 
 def documents() -> dict[str, str]:
-    """Return the text of every OpenAPI document by file name, as the documents are committed."""
+    """Build every OpenAPI document; return the JSON texts by file name."""
     contents: dict[str, dict[str, Any]] = {}
     for layout in sorted(layouts(), key=lambda layout: layout.name != NATIVE):
         name = "openapi" if layout.name == NATIVE else f"openapi-{layout.name}"
@@ -155,7 +155,7 @@ def document(served: Sequence[Operation] | None = None) -> dict[str, Any]:
 
 
 def _components(served: Iterable[Operation]) -> dict[str, Schema]:
-    """Return all declared schemas and the problem's, with members of the served operations, by name."""
+    """Return all declared schemas by name, and `Problem` with members that the operations add."""
     serving = map(import_module, sorted({operation.module for operation in served}))
     of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in serving]
     properties = {

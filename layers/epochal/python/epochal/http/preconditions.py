@@ -37,7 +37,7 @@ def precondition(
     in_body: Expected | AtVersion | Named | None,
     parse: Callable[[str, str], Named | AtVersion],
 ) -> tuple[Expected | AtVersion | Named, bool]:
-    """Return the expected version of a write, and whether a header named it.
+    """Return a write's expected version, `ANY` where there is none, and whether a header named it.
 
     `ANY` where neither a header nor the body names one. A failed expectation is answered with 412 if it was in a
     header and with 409 if it was in the body.

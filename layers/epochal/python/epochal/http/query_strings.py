@@ -48,7 +48,7 @@ class QueryString:
         return tuple(self._values.get(name, ()))
 
     def whole(self, name: str) -> int | None:
-        """Return a parameter as a whole number within its schema's bounds; None where it is absent.
+        """Return a parameter as a whole number in bounds, None if absent; raise `InvalidInput` otherwise.
 
         Raises:
             InvalidInput: it is not written in plain digits, or out of bounds.
@@ -75,7 +75,7 @@ class QueryString:
         return self._one_of(name, ("false", "true")) == "true"
 
     def _one_of(self, name: str, choices: tuple[str, ...]) -> str:
-        """Return a parameter that is one of these choices; the first choice where it is absent."""
+        """Return a parameter that is one of `choices`, the first where absent; else raise `InvalidInput`."""
         value = self.text(name)
         if value is None:
             return choices[0]

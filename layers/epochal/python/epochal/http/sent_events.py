@@ -57,7 +57,7 @@ def tag_of(node: Node) -> str:
 
 
 def new_tag_of(node: Node) -> str:
-    """Read a tag of an event that is appended.
+    """Return the tag of a new event in a node; raise `InvalidInput` if malformed, also for `.` and `..`.
 
     Raises:
         InvalidInput: naming the field that breaks a rule; also for `.` and `..`, which only reads take.
@@ -121,7 +121,7 @@ IN_STREAM: Final = {"allOf": [schemas.ref("NewEvent"), {"not": _BOTH}]}
 
 
 def event_of(node: Node) -> Event:
-    """Return the event to append that a node of a request describes.
+    """Return the event to append that a request's node describes; raise `InvalidInput` if malformed.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.
@@ -137,7 +137,7 @@ def event_of(node: Node) -> Event:
 
 
 def unfold_of(node: Node) -> Unfold:
-    """Read an unfold to store.
+    """Return the unfold that a node of a request describes; raise `InvalidInput` if it breaks a rule.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.

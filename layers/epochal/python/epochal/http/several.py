@@ -197,7 +197,7 @@ def _try_append_all(
 
 
 def _conflicts_problem(conflicts: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
-    """Return the problem of an all-or-nothing append: 409 with each conflict, or 410 if a stream is deleted.
+    """Return the problem of a refused append to several streams: 409, or 410 if one of them is deleted.
 
     One deleted stream makes the status 410, since a retry at the other streams' versions would fail as well.
 

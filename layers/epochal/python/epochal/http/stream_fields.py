@@ -11,7 +11,7 @@ STREAM: Final = schemas.name("Name of the stream, `Category-id`.", "Aircraft-N14
 
 
 def _token(digits: int) -> schemas.Schema:
-    """The schema of a token whose figures have at most so many digits."""
+    """Return the schema of a token whose figures have at most `digits` digits."""
     return schemas.text(
         "The exact state of the stream: its ETag without the quotes.",
         pattern=rf"(0|[1-9]\d{{0,9}})\.[0-9a-f]{{32}}(\.\d{{1,{digits}}}){{5}}(\.\d{{1,10}}(\.[0-9a-f]{{32}})?)?",

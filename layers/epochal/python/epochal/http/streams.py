@@ -146,7 +146,7 @@ def opened(deployment: Deployment, streams: str) -> Opened:
     ),
 )
 def append_events(on: Opened, request: Request, _: QueryString) -> Response:
-    """Append events, replace unfolds, or both.
+    """Append events to a stream, replace its unfolds, or both.
 
     Appends in one atomic write. State the expected version of the stream in one place only: in `If-Match`, in `If-None-
     Match: *` or in `expected`. With `failIf`, the append is also refused if a matching event lies beyond `after`; the
@@ -199,10 +199,10 @@ def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
 
 @operation(parameters=(_STREAM,), takes=PRUNE, gives=PRUNED, fails=(problems.STREAM_NOT_FOUND,))
 def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
-    """Delete the first events of a stream permanently.
+    """Delete the first events of a stream, after copying them to the archive if there is one.
 
-    Readers no longer see the events after the first request. The items that held them are deleted step by step: repeat
-    the request while `done` is false.
+    Without an archive, readers no longer see the events after the first request. The items that held them are deleted
+    step by step: repeat the request while `done` is false.
     """
     stream = stream_name(request.path["stream"])
     before = PRUNE.read(document(request))["before"]
@@ -258,7 +258,7 @@ def delete_stream(on: Opened, request: Request, query: QueryString) -> Response:
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
 def read_state(on: Opened, request: Request, query: QueryString) -> Response:
-    """Read a stream's version and unfolds.
+    """Read a stream's version, token and unfolds, and on request its last events.
 
     Reads one item, however long the stream is.
     """

@@ -227,7 +227,7 @@ def _cut(items: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[
 
 
 def _event_bytes(event: Recorded) -> int:
-    """Return the estimated size of an event in an answer, in bytes; of one that none could hold, more than any has.
+    """Return the estimated bytes of an event in an answer; `LARGEST` for one with unopened bodies.
 
     Such an event has been opened as far as an answer has room, so the page ends with it.
     """

@@ -75,7 +75,7 @@ class Tagged:
 
 
 def opened(deployment: Deployment, store: str) -> Tagged:
-    """Return a deployment's store of tagged events, which leaves bodies in the bucket unread.
+    """Return a deployment's store of tagged events, without fetching from the bucket, and its link signer.
 
     Args:
         store: name of the deployment's property that holds the store.
@@ -92,7 +92,7 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     fails=(problems.CONDITION_FAILED,),
 )
 def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
-    """Append tagged events on a condition.
+    """Append tagged events, unless events match an optional condition.
 
     Appends all events or none. With `failIf`, the append is refused if a matching event lies beyond `after`; the answer
     then contains as many of these events as fit, and the position after them. A request with the same ids or the same
@@ -119,7 +119,7 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
 
 @operation(takes=QUERY, gives=EVENT_PAGE)
 def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
-    """Read the events that match a query, and their position.
+    """Read a page of the events that match a query, and the position to append after.
 
     A page ends at its limit, at 4 MB, or after 1,000 examined events, and may be empty. While `next` is not null,
     repeat the request with it as `from`. All pages show the same moment.
@@ -164,7 +164,7 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     gives=LISTED,
 )
 def list_tagged(tagged: Tagged, request: Request, query: QueryString) -> Response:
-    """List all events, or the events of a tag, after a place.
+    """List a page of all events, or of the events of a tag, after a place.
 
     Lists events in the order of their places. A page ends at its limit or at 4 MB, and never between events of the same
     place. With `tag`, the read is strongly consistent. Without `tag`, the stage must have the setting
@@ -214,7 +214,7 @@ def count_tagged(tagged: Tagged, request: Request, query: QueryString) -> Respon
     gives=TAG_PAGE,
 )
 def list_tags(tagged: Tagged, request: Request, query: QueryString) -> Response:
-    """List tags with their numbers of events.
+    """List a page of tags, or one tag, with their numbers of events.
 
     Lists the tags of a group, or all tags, by scanning the table of streams, in no particular order. A page may be
     empty although more follow: continue with `next`.
@@ -272,7 +272,7 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     gives=ENTRIES,
 )
 def list_entries(tagged: Tagged, request: Request, query: QueryString) -> Response:
-    """List the entries of a tag after a place.
+    """List a page of a tag's events, without their bodies, after a place.
 
     Lists the events of a tag without their bodies, exactly those that are counted. The list is empty if no event has
     the tag.

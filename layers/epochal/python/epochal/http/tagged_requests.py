@@ -125,7 +125,7 @@ QUERY: Final = Component(
 
 
 def event_of(node: Node) -> Event:
-    """Read a tagged event to append.
+    """Return the tagged event that a node of a request describes; raise `InvalidInput` if malformed.
 
     Raises:
         InvalidInput: naming the field that breaks a rule.

@@ -79,7 +79,7 @@ class Listed:
         self.views: list[Any] = []
 
     def __call__(self, event: Recorded) -> bool:
-        """Add an event to the answer; return false if the limit is reached or the answer is full."""
+        """Add an event and return true; return false where the limit is reached or the answer is full."""
         if len(self.views) >= self._limit:
             return False
         frame = show_without_bodies(event)

@@ -157,7 +157,7 @@ _query_parameter: Final = partial(parameters.parameter, "query", required=True)
     gives=NEWEST_PAGE,
 )
 def read_newest(reading: Reading, request: Request, query: QueryString) -> Response:
-    """Read the newest events of the feed.
+    """Read a page of the feed of all partitions, newest events first.
 
     Of all partitions, newest first. A page has whole entries of the index, and ends at 4 MB. Its first `limit` items
     are the newest, and the others may be older than the first items of the next page.
@@ -181,7 +181,7 @@ def read_newest(reading: Reading, request: Request, query: QueryString) -> Respo
 
 @operation(takes=ORDERED, gives=ORDERED_PAGE, headers=AGAIN)
 def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response:
-    """Read the feed in order.
+    """Read a page of the feed of all partitions, in the order in which events were written.
 
     Reads all partitions together, with their events, in the order in which they were written. Each event is held back
     for `within` seconds, so that events written before it come first. This is a POST because `next` may be longer than
@@ -237,7 +237,7 @@ def _start_in_order(text: str) -> OrderedCheckpoint | Moment | Literal["beginnin
     gives=INDEXED,
 )
 def read_position(reading: Reading, request: Request, query: QueryString) -> Response:
-    """Wait until events are in the feed.
+    """Wait until events of a stream are in the feed, and get the position after them.
 
     Returns the position after the events of a stream. A reader that has reached this position has seen them. Null if
     the events are not in the feed by the end of `wait`.
@@ -287,7 +287,7 @@ def read_position(reading: Reading, request: Request, query: QueryString) -> Res
     gives=STREAMS_PAGE,
 )
 def list_streams(reading: Reading, request: Request, query: QueryString) -> Response:
-    """List streams in the order of their creation, or by name.
+    """List a page of streams in the order of their creation, or by name.
 
     Reads the index, so a page may be empty although more follow: continue with `next` until `atEnd`. By name, every
     page reads the whole index, so ask for large pages. With more than some ten million events this takes longer than a
@@ -313,7 +313,7 @@ def list_streams(reading: Reading, request: Request, query: QueryString) -> Resp
 def _by_name(
     source: FeedReader, meter: Meter, reading: Reading, request: Request, query: QueryString
 ) -> Response:
-    """Answer a page of streams in the order of their names.
+    """Answer with a page of streams in the order of their names; raise `InvalidInput` for backward.
 
     Raises:
         InvalidInput: the direction is backward.

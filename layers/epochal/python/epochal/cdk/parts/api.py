@@ -162,7 +162,7 @@ class Api:
         ]
 
     def _stage(self, stage: Stage, api: apigateway.HttpApi) -> apigateway.HttpStage:
-        """Make the API's only stage, with throttling limits and access logs.
+        """Make the API's only stage with its routes, throttling limits and, if configured, access logs.
 
         The stage depends on the routes, since AWS refuses a limit for a route that does not exist yet.
         """

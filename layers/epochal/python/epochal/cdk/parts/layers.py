@@ -107,7 +107,7 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
     fresh = str(uuid4()) if _REFERRING.search(text) else ""
 
     def fill(content: Path) -> None:
-        """Install the required packages with pip into a new folder, for Lambda's platform."""
+        """Install the required packages with pip into a new folder, for the given platform."""
         content.mkdir()
         requirements_path = requirements
         if len(text.splitlines()) < len(lines):
@@ -192,7 +192,7 @@ def _kept(cache: Path, kind: str, platform: Platform, identity: str, fill: Calla
 
 
 def _place_of(package: str) -> Path:
-    """Return the folder of an importable package, or the file of a module.
+    """Return a package's folder or a module's file; raise `InstallerFailed` where there is none.
 
     Raises:
         InstallerFailed: the package has no files.

@@ -20,7 +20,7 @@ OLDEST: Final = Duration.hours(6)
 
 
 def run_on_schedule(scope: Construct, id_: str, function: lambda_.Function, every: Duration) -> None:
-    """Run a function at an interval; a run that fails, or does not begin before the next, is not repeated.
+    """Schedule a function at an interval; a run that fails, or begins too late, is not repeated.
 
     Args:
         every: interval between runs, a minute at least.

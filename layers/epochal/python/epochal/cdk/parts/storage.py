@@ -39,7 +39,7 @@ class Storage:
     """
 
     def __init__(self, scope: Construct, *, stage: Stage, outputs: str = "") -> None:
-        """Make the tables, the bucket, the Kinesis stream if the stage has one, and their outputs.
+        """Make or find the tables and the bucket; make the Kinesis stream, if configured, and the outputs.
 
         Args:
             scope: parent construct.

@@ -236,7 +236,7 @@ def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
 
 
 def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
-    """Make alarms on the percentage of requests that the HTTP API answers with 5xx, and on slow ones.
+    """Make an alarm on the API's share of 5xx answers and, if `latency_ms` is set, on slow functions.
 
     The alarms are children of `scope`, which must be in the stack of `api`.
     """
