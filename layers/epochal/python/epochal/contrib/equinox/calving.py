@@ -99,7 +99,7 @@ Calving = ByCost | Fixed
 
 
 def calving_of(settings: Settings) -> Calving:
-    """Make the rule of calving of a deployment's settings.
+    """Make the rule of calving (`Fixed` or `ByCost`) of a deployment's settings; raise for unknown names.
 
     If Equinox applications use the table too, calf and Tip are one transaction, and the rule is Equinox's unless
     another is chosen.

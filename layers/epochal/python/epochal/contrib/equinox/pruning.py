@@ -39,7 +39,7 @@ DELETES: Final = 500
 def prune(
     table: str, stream: str, before: int, etag: str, *, deletes: int = DELETES
 ) -> Steps[PruneProgress | None]:
-    """Prune a stream's events below an index; return the progress, or None if there is no such stream.
+    """Prune events below `before`, deleting up to `deletes` calves; return progress, None if no stream.
 
     The progress says how many calves were deleted and whether some are left.
 
@@ -88,9 +88,7 @@ def delete(
 
 
 def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
-    """Put the Tip of a new stream as if a prune had removed all of its events below an index.
-
-    If there is a Tip already, it stays as it is.
+    """Put a new stream's Tip as if all events below an index were pruned; an existing Tip stays as it is.
 
     Args:
         batch: unfolds of the stream, with their version; its events are not used.

@@ -126,7 +126,7 @@ def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
 
 
 def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> ops.Steps[Base]:
-    """Return what an append on this head builds on: version and last event number.
+    """Return what an append on this head builds on: version and last event number, looked up if needed.
 
     If another library wrote the head last, the last number is looked up in the journal.
     """

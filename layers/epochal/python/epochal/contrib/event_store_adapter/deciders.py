@@ -237,7 +237,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return projection(self.load(aggregate).state)
 
     def load(self, aggregate: AggregateId) -> Standing[S]:
-        """Load an aggregate's latest state and lock, from its snapshot and the events after it.
+        """Load an aggregate's latest state and lock from snapshot and events; initial state if none exists.
 
         Two requests if the events after the snapshot are not many. The state is the decider's initial one if there is
         no such aggregate.
@@ -271,7 +271,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return why
 
     def _from_events(self, snapshot: AggregateSnapshot, seq_nr: int, why: str) -> Standing[S]:
-        """Make an aggregate's state as of event `seq_nr` from its events alone, without the snapshot.
+        """Return a `Standing` as of event `seq_nr`, from events alone; raise `EventsPruned` if one is missing.
 
         Raises:
             EventsPruned: an event is missing; the error says `why` the snapshot is not used.
@@ -324,7 +324,7 @@ class AggregateDeciders(Generic[C, S, E]):
         ), outcome
 
     def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
-        """Make an aggregate's state as of event `seq_nr`, from its snapshot if that is not later."""
+        """Return a `Standing` as of event `seq_nr`, from a snapshot that is not later, or from all events."""
         snapshot = self.store.latest_snapshot(aggregate)
         if snapshot is None or snapshot.seq_nr > seq_nr:
             return self._since(aggregate, must_be_done(self.decider.initial(), "initial"), 0, seq_nr)
@@ -334,7 +334,7 @@ class AggregateDeciders(Generic[C, S, E]):
         return replace(self._from_events(snapshot, seq_nr, restored), out_of_date=True)
 
     def _folded(self, state: S, replay: Replay, before: Standing[S] | None = None) -> Standing[S]:
-        """Fold the events of a replay into a state, and count those after the snapshot.
+        """Fold a replay's events into a state; return a `Standing` that counts those after the snapshot.
 
         Args:
             before: standing that the state is of, whose events still count if the snapshot has not changed.

@@ -42,7 +42,7 @@ Hash = Callable[[AggregateId], int]
 
 
 def aggregate_id(kind: str, value: str) -> AggregateId:
-    """Make an aggregate's id from its type and value, and check both.
+    """Make an aggregate's id from its type and value; raise `InvalidInput` if one of them is malformed.
 
     Args:
         kind: type of the aggregate.

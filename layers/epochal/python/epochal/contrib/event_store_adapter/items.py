@@ -224,7 +224,7 @@ def write_event(
 
 
 def read_event(item: Item) -> JournalEvent:
-    """Decode an item of the journal as an event.
+    """Decode an item of the journal as an event; raise `CorruptData` if it has another layout.
 
     `occurred_at` may be a number, as the libraries store it; its digits are kept.
 
@@ -249,7 +249,7 @@ def _event(item: Item) -> JournalEvent:
 
 
 def read_head(item: Item, aggregate: AggregateId) -> AggregateHead:
-    """Decode an item as an aggregate's head.
+    """Decode an item as an aggregate's head; raise `CorruptData` if it is none, or another aggregate's.
 
     If another library wrote last, our own attributes count as absent.
 

@@ -37,7 +37,7 @@ _MARKED: Final = _PLAIN + MARK
 
 
 def wrap(kind: str, data: bytes) -> bytes:
-    """Make the payload of an event or a snapshot: an object of its type and its data.
+    """Make a payload, a JSON object of type and data; raise `InvalidInput` if the data may not be stored.
 
     Raises:
         InvalidInput: `data` is not UTF-8 JSON, or is nested too deeply.
@@ -72,7 +72,7 @@ def checked(data: bytes) -> Any:
 
 
 def unwrap(payload: bytes) -> tuple[str, bytes]:
-    """Split a wrapped payload into its type and the bytes of its data.
+    """Split a wrapped payload into type and data; raise `CorruptData` if it is not JSON of that form.
 
     The type is empty if the payload's type is not text.
 
@@ -187,7 +187,7 @@ JAVASCRIPT: Final = Serializer(name="javascript", events=_WRAPPED, snapshots=_WR
 
 
 def serializer_of(given: str | Serializer, field: str = "serializer") -> Serializer:
-    """Return the serializer of the given name, or the given `Serializer` unchanged.
+    """Return the serializer of the given name, or the given `Serializer`; raise for other names.
 
     Raises:
         InvalidInput: there is no serializer of that name; the error names `field`.

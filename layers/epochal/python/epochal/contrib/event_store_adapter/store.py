@@ -268,7 +268,7 @@ class AggregateStore:
     def persist_event_and_snapshot(
         self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
     ) -> AggregateAppended:
-        """Append one event, with a snapshot of the state that includes it; raise on a conflict.
+        """Append one event at `lock`, or as the first, with a snapshot that includes it; raise on a conflict.
 
         Without a lock, it is the aggregate's first event.
 
@@ -508,7 +508,7 @@ def _digest(new: Sequence[AggregateEvent], snapshot: bytes | None) -> bytes:
 
 
 def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
-    """Make a payload of a type and its data; errors name `field`.
+    """Make a payload of a type and its data; raise, naming `field`, if it does not fit or is too large.
 
     Raises:
         InvalidInput: the form cannot hold the data.

@@ -264,7 +264,7 @@ def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[Recorded]) 
 def _advanced(
     position: Position, heads: Mapping[str, Reached], planned: Planned, *, bounded: bool
 ) -> Position:
-    """Return the condition's position, advanced past an append that succeeded.
+    """Return the position after an append: the condition's moved on, or without one that of its own tags.
 
     Without a condition (`bounded` is false), the position covers the tags of the events themselves.
     """

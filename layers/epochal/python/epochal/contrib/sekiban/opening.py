@@ -78,7 +78,7 @@ def open_projection_states(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> ProjectionStates:
-    """Open the store of projection states in their table, with large states in a bucket.
+    """Open the store of projection states in their table, with large states in `bucket` if it is given.
 
     Args:
         table: name of the table of states.

@@ -271,7 +271,7 @@ class ProjectionStates:
                 yield key
 
     def remove_orphans(self, projector: str) -> int:
-        """Delete a projector's orphaned objects, and return how many were deleted.
+        """Delete a projector's objects over a day old that no stored state names; return how many.
 
         A state with the same content as an orphan, stored while the orphan is being deleted, loses its object: `open`
         raises `MissingBody`, and the state has to be stored again.

@@ -113,7 +113,7 @@ def certain_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, Recorde
 
 
 def settled_events(site: TagSite, ids: Sequence[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
-    """Read events by id in transactions, which wait for appends that are being applied.
+    """Read events by id in transactions that wait for appends under way; those not there are left out.
 
     Events that have expired, or never existed, are missing from the result.
     """

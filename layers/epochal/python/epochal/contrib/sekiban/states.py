@@ -185,7 +185,7 @@ class PackedState:
 
 
 def pack(chunks: Iterable[bytes], into: IO[bytes]) -> PackedState:
-    """Compress a state's chunks into a file, and return its sizes and hash."""
+    """Compress a state's chunks with gzip into a file, and return its sizes and hash."""
     packer = zlib.compressobj(level=6, wbits=_GZIP)
     digest, original, compressed = hashlib.sha256(), 0, 0
     for chunk in _with_end(chunks):
@@ -197,7 +197,7 @@ def pack(chunks: Iterable[bytes], into: IO[bytes]) -> PackedState:
 
 
 def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress a state, and yield its content in chunks.
+    """Decompress a state in gzip, and yield its content in chunks; raise `CorruptData` if it is broken.
 
     Raises:
         CorruptData: the state is not gzip, or is truncated.
@@ -221,7 +221,7 @@ def to_text(packed: bytes) -> str:
 
 
 def from_text(text: str) -> bytes:
-    """Decode a compressed state from the base64 of its item.
+    """Decode a compressed state from the base64 of its item; raise `CorruptData` if it is not base64.
 
     Raises:
         CorruptData: the text is not base64.

@@ -103,7 +103,7 @@ class DcbEvents(TaggedStore):
         )
 
     def checked(self, event: Event, field: str) -> Event:
-        """Check an event's fields, and return the event, with a new id if it has none.
+        """Check an event's fields, and return it, with a new id if it has none; raise if a field is invalid.
 
         Raises:
             InvalidInput: a field breaks a rule; names it, below `field`.

@@ -282,7 +282,7 @@ def _read(body: Body) -> _Read:
 
 
 def _value(text: str) -> Any:
-    """Parse JSON text, with integers as `_Whole` and other numbers as text.
+    """Parse JSON text, integers as `_Whole` and other numbers as text; raise `ValueError` for other text.
 
     Raises:
         ValueError: the text is not JSON.

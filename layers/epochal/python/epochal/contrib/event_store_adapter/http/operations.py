@@ -366,7 +366,7 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString
 def _refused(
     aggregate: AggregateId, conflict: AggregateConflict, units: Units, *, in_header: bool
 ) -> Problem:
-    """Make the problem of an append that a conflict refused, with the aggregate's version.
+    """Make the problem (409, or 412 if `in_header`) of a refused append, with the aggregate's version.
 
     Args:
         in_header: whether the expected version came in a header, which makes it a failed precondition.

@@ -238,7 +238,7 @@ def tag_of(tag: StoredState) -> str:
 
 
 def path_of(request: Request) -> tuple[str, str]:
-    """Return the projection's name and version from the request's path.
+    """Return the projection's name and version from the request's path; raise if one is not valid.
 
     Raises:
         InvalidInput: one of them is invalid.

@@ -121,7 +121,7 @@ class StreamSource:
         return all(event.stream for event in entries)
 
     def content(self, claim: Claim) -> bytes:
-        """Fetch the content of a body from the store's bucket.
+        """Fetch the content of a body from the store's bucket; raise `InvalidInput` if it has no bucket.
 
         Raises:
             InvalidInput: the store has no bucket.

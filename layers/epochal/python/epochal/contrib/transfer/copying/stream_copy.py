@@ -78,7 +78,7 @@ class StreamCopier:
             return _refused(stream, str(error))
 
     def copy(self, stream: str) -> StreamCopy:
-        """Append the events that the copy of a stream lacks, compare both streams, and return the result.
+        """Append what a stream's copy lacks, or delete it if the original is; compare, and return the result.
 
         The result has the ending `refused` or `differs` where the stream cannot be copied.
         """

@@ -353,7 +353,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to one that JSON can hold.
+    """Convert a value to one for JSON: times to ISO 8601, bytes to hex digits, others it lacks to text.
 
     Times become ISO 8601 text, bytes hexadecimal digits, and numbers that JSON lacks text.
     """

@@ -158,7 +158,7 @@ def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  froz
 
 
 def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Columns()) -> pa.RecordBatch:  # noqa: B008  frozen
-    """Convert rows to an Arrow record batch.
+    """Convert rows to an Arrow record batch of a schema, with their values in the codec's columns.
 
     It is built column by column, since one row at a time takes five times as long.
     """
@@ -173,7 +173,7 @@ def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Colum
 
 @contextmanager
 def _write_parquet(file: Any, columns: Columns) -> Iterator[Write]:
-    """Yield a function that writes rows to an open Parquet file, one row group for each call."""
+    """Yield a function that writes rows as Parquet to an open file, one row group for each call."""
     schema = arrow_schema(columns)
     writer = _parquet().ParquetWriter(
         file, schema, compression="zstd", use_dictionary=list(_REPEATED), write_statistics=True

@@ -32,7 +32,7 @@ def locked(lock: Path) -> Iterator[None]:
 
 
 def _take(descriptor: int) -> None:
-    """Take an exclusive lock on the file of a descriptor, without waiting.
+    """Take an exclusive lock on a descriptor's file without waiting; raise `OSError` if another holds it.
 
     Raises:
         OSError: another process holds the lock.

@@ -372,7 +372,7 @@ class TablesOrigin:
     segments: Mapping[int, int]
 
     def batches(self, scope: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
-        """Yield the rows of a segment's streams in batches.
+        """Yield the rows of a segment's streams in batches, of which only the last ends at the range's end.
 
         Only the last batch ends at a place to go on from: the others have the range's start as their end.
         """

@@ -97,7 +97,7 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
 
 
 def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a query result as dictionaries by column name.
+    """Yield a query result's rows as dictionaries by column name; raise `InvalidInput` if the query fails.
 
     Raises:
         InvalidInput: the query fails while it is computed.
@@ -112,7 +112,7 @@ def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
 
 
 def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """Open an in-memory DuckDB database with the view `events` over files of rows.
+    """Open an in-memory DuckDB database with the view `events` over row files, and access to nothing else.
 
     The database can access these files and nothing else.
 

@@ -206,7 +206,7 @@ _CASTORE_FIELDS: Final = {
 
 
 def of_castore(place: str) -> Columns:
-    """Yield every event of a DynamoDB export of a Castore table, stream by stream.
+    """Yield place and fields of every event in a DynamoDB export of a Castore table, stream by stream.
 
     Args:
         place: folder of the export

@@ -96,7 +96,7 @@ class FieldMapping:
     _parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the mapping, and make the functions that read the fields of a row.
+        """Raise `InvalidInput` if the mapping is not valid, and make the functions that read a row's fields.
 
         Raises:
             InvalidInput: a field does not exist, stream or type is not mapped, or `*` is given for another field
@@ -171,7 +171,7 @@ class FieldMapping:
         ]
 
     def _stream(self, row: Mapping[str, Any]) -> str:
-        """Read and check the stream name of a row, encoded if the mapping says so.
+        """Return a row's stream name, encoded if the mapping says so; raise if it is missing or not valid.
 
         Raises:
             InvalidInput: the row has no name, or none that a stream may have.
@@ -185,7 +185,7 @@ class FieldMapping:
         return no_step(_encoded(name) if self.encoded else _unencoded(name), "stream")
 
     def _event(self, row: Mapping[str, Any]) -> tuple[Event, bool]:
-        """Build the checked event of a row, and return it with whether the store replaces its id.
+        """Build a row's checked event; return it and whether its id is replaced, or raise `InvalidInput`.
 
         Raises:
             InvalidInput: a field is missing or not valid, or the row says that the event cannot be read.
@@ -211,7 +211,7 @@ class FieldMapping:
         return checked(event), bool(tags and event_id)
 
     def _index(self, row: Mapping[str, Any]) -> int | None:
-        """Parse the index of a row, and convert it to count from 0; None if the row has none.
+        """Return a row's index counted from 0, None without one; raise if it is not whole or out of range.
 
         Raises:
             InvalidInput: the index is no whole number, or out of range.

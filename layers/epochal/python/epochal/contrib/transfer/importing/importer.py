@@ -322,7 +322,7 @@ class StreamImporter:
         return len(held.rows) >= BATCH_EVENTS or held.size + size > BATCH_BYTES or tagged > BATCH_TAGS
 
     def _let_go(self, calls: Executor) -> None:
-        """Send the held batches that have waited for a window of rows, or exceed the memory for bodies.
+        """Send held batches that waited for a window or exceed memory; await those sent two windows ago.
 
         Then wait for the result of each batch that was begun two windows ago.
         """

@@ -152,7 +152,7 @@ def mapped(text: str, file: str) -> dict[str, Where]:
 
 
 def _from_file(file: str) -> Mapping[str, Where]:
-    """Load a mapping from a TOML or JSON file.
+    """Load a mapping from a TOML or JSON file; raise `InvalidInput` if it is unreadable or no mapping.
 
     Raises:
         InvalidInput: the file cannot be read, or is no mapping.
@@ -197,7 +197,7 @@ def lines_of(place: str) -> Iterator[Iterator[bytes]]:
 
 
 def _lines(place: str, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of an open file, without a byte order mark.
+    """Yield an open file's lines without a byte order mark; raise if it is UTF-16 or a line is too long.
 
     Raises:
         InvalidInput: the file is UTF-16, or a line is too long.
@@ -286,7 +286,7 @@ def records(place: str) -> Columns:
 
 
 def _next(place: str, reader: Any) -> list[str] | None:
-    """Read the next record of a CSV file; None at its end.
+    """Read the next record of a CSV file, None at its end; raise `InvalidInput` if it is not valid CSV.
 
     Raises:
         InvalidInput: the record is not valid CSV.

@@ -67,7 +67,7 @@ def tags_in(value: Any) -> tuple[str, ...]:
 
 
 def _array(text: str) -> Any:
-    """Parse a cell's JSON array of tags.
+    """Parse a cell's JSON array of tags; raise `InvalidInput` if it is not JSON.
 
     Raises:
         InvalidInput: the text is not JSON.

@@ -61,7 +61,7 @@ class TypedBodies:
         return row
 
     def _body(self, row: Incoming) -> bytes:
-        """Convert a row's cells to the body that the codec writes for them.
+        """Convert a row's cells to the body that the codec writes for them, or raise `InvalidInput`.
 
         Raises:
             InvalidInput: a cell is not of its field's type, or the class of the event does not accept the values.

@@ -141,7 +141,7 @@ class HistoryWriter:
     before it is written, since a refused write costs more than a read."""
 
     def write(self, batch: StreamPart) -> PartWritten:
-        """Write the events of a batch that are not stored yet, and return the result.
+        """Write a batch's events that are not stored yet, wait for the pace, and return the result.
 
         An event that cannot be written is no error: the result says why.
 
@@ -378,7 +378,7 @@ class SideBySideWriter(HistoryWriter):
     calls: ProcessPoolExecutor = field(repr=False)
 
     def write(self, batch: StreamPart) -> PartWritten:
-        """Write the events of a batch that are not stored yet in a worker process, and return the result.
+        """Write a batch's missing events in a worker process, wait for the pace, and return the result.
 
         An event that cannot be written is no error: the result says why.
 
