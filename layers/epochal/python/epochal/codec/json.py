@@ -58,7 +58,7 @@ _ENCODER: Final = simplejson.JSONEncoder(
 
 
 def loads(text: bytes | str) -> Any:
-    """Parse JSON without losing precision: decimals and -0 become `Decimal`.
+    """Parse JSON exactly: decimals and -0 become `Decimal`; raise `ValueError` also for repeated names.
 
     Raises `ValueError` on NaN, Infinity and repeated names, on numbers beyond what Python takes, and `TooDeep`.
     """

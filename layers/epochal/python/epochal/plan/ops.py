@@ -255,7 +255,7 @@ class Pause:
     most: float
 
     def seconds(self, took: float, luck: float) -> float:
-        """Return the pause in seconds: a random multiple of the last request's duration, within bounds.
+        """Return the pause in seconds: a multiple, by `luck`, of the last request's duration within bounds.
 
         Args:
             took: seconds that the request before took.

@@ -495,9 +495,9 @@ class Streams:
         return None if pruned is None else replace(pruned, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
-        """Delete all events of a stream, and leave a tombstone unless `leave_open`; raise on a conflict.
+        """Delete a stream's events and unfolds; leave a tombstone unless `leave_open`; raise on a conflict.
 
-        A tombstone refuses further appends.
+        A tombstone refuses further appends. A call deletes a part of the items: call again until the result is `done`.
 
         Args:
             stream: name of the stream.

@@ -141,7 +141,7 @@ class Importer(ABC):
         """Append a part of the history; return the number of its places that could not be kept."""
 
     def _import(self, batch: Sequence[DatedEvent], done: Imported) -> Imported:
-        """Append the events of a batch that are not stored yet; return the progress after the batch.
+        """Append a batch's events that are not stored yet; return progress, raise if a stored one differs.
 
         Raises:
             InvalidInput: an id exists with other contents.
