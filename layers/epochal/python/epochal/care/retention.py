@@ -45,7 +45,7 @@ _DAY: Final = 24 * 3_600 * PER_SECOND
 
 
 def keep(category: str, *, count: int | None = None, days: int | None = None) -> str:
-    """Return a retention rule as a stage's setting `keep`: `Visit:100`, `Log:30d`, `Trace:100:30d`.
+    """Return a retention rule as text for the setting `keep`: `Visit:100`, `Log:30d`, `Trace:100:30d`.
 
     Args:
         category: category of the streams.

@@ -41,7 +41,7 @@ class FailedLoad:
     handler: Handler | None = None
 
     def handle(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """Load the handler and answer an event with it; if loading fails, put messages back and raise."""
+        """Load the handler and answer an event with it; if that fails, put messages back, record it, raise."""
         if self.handler is None:
             try:
                 self.handler = self.load()

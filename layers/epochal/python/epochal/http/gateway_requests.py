@@ -94,7 +94,7 @@ def correlation_id(event: Mapping[str, Any]) -> str:
 
 
 def _query(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse a raw query string into names and values; raise `InvalidInput` if malformed or too long.
+    """Parse a raw query string into names and values; raise `InvalidInput` if malformed or over 100.
 
     Raises:
         InvalidInput: the string is no percent-encoded UTF-8, or has too many parameters.

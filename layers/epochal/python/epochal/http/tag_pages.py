@@ -185,7 +185,7 @@ class TagPages:
         return _cut(entries, limit, lambda _: _FIELDS)
 
     def tags(self, group: str | None = None, *, after: str | None = None, limit: int) -> TagPage:
-        """Read a page of the tags of a group, or of all groups where `group` is None.
+        """Read a page of the tags of a group, or of all groups where `group` is None, with event counts.
 
         Args:
             after: `next` of the page before.

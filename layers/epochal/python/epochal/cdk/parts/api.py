@@ -136,7 +136,7 @@ class Api:
             output(self._scope, name, value, description, group=self._outputs)
 
     def _routes(self, stage: Stage, api: apigateway.HttpApi) -> list[apigateway.HttpRoute]:
-        """Make a route of the gateway for each operation, with its authorizer and scopes.
+        """Make a gateway route for each operation, with authorizer and scopes; raise `BadSetting` if too many.
 
         Raises:
             BadSetting: a function has more routes than its resource policy has room for.

@@ -240,7 +240,7 @@ class Function(Construct):
         setting: str = "",
         remedies: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        """Make the function, its role and its log group.
+        """Make the function, its role and its log group; raise `BadSetting` for what AWS would not allow.
 
         Args:
             name: kind of the function, from which its full name is made.
