@@ -60,7 +60,7 @@ class StateCodec(Generic[S]):
 
 
 def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False) -> StateCodec[S]:
-    """Make a codec that stores states of a dataclass as JSON objects.
+    """Make a codec of states of a dataclass as JSON objects, marked with the class's shape and `version`.
 
     `deciders.type_hints` lists what its fields may be. A snapshot is used as long as the class has the shape that the
     snapshot was made with; otherwise the state is made from the events.

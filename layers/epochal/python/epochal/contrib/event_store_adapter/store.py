@@ -453,7 +453,7 @@ class AggregateStore:
         return number
 
     def _retire_after(self, aggregate: AggregateId, batch: AggregateBatch) -> EpochalError | None:
-        """Delete or let expire old snapshots after an append; return None, or the error that was raised.
+        """After an append with a snapshot, delete old copies or set them to expire; return an error or None.
 
         The append is committed whatever happens here.
         """

@@ -206,10 +206,7 @@ class TagListings(Listings):
             yield batch
 
     def _hydrated(self, tag: str, entries: list[TagEntry]) -> list[Recorded]:
-        """Read the events of a tag's entries, in their order, each with its position in the tag.
-
-        Expired events are left out.
-        """
+        """Read the events of a tag's entries, in order, with their positions in the tag, without expired ones."""
         events = self.store.events([entry.event_id for entry in entries])
         return [
             event

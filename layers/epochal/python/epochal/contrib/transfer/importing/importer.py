@@ -455,10 +455,7 @@ class StreamImporter:
         return []
 
     def _reread(self, key: tuple[str, Account]) -> tuple[str, bytes, int]:
-        """Read a stream again; return its name, digest and count of events, and note it in `unlike` if other.
-
-        A stream that differs from the source is added to `unlike`.
-        """
+        """Read a stream again; return its name, digest and event count, and add it to `unlike` if it differs."""
         stream, account = key
         reread, digest, count = Digest(said_by(self.writer.store.codec)), b"", account.next - account.first
         try:

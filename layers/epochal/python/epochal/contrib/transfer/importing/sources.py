@@ -120,7 +120,9 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
 
 
 def files_of(place: str) -> list[str]:
-    """Return a list of the file at `place`, or of a folder's files by name, without hidden ones.
+    """Return the file at `place` in a list, or a folder's files by name; raise for none or inner folders.
+
+    Hidden files, whose names begin with `.` or `_`, are left out.
 
     Raises:
         InvalidInput: the folder has no files, or has folders in it.
