@@ -40,7 +40,7 @@ class Retention:
 
 
 def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> ops.Steps[int]:
-    """Delete, or set to expire, up to 100 snapshot copies beyond those kept, newest first; return how many.
+    """Delete or set to expire up to 100 snapshot copies beyond those kept, newest first; return how many.
 
     A copy is deleted, or gets a time to live. Either index may lag. A copy that the index does not show yet is newer
     than those it shows, and one that it still shows had a newer one beside it: so none of the newest copies is ever
