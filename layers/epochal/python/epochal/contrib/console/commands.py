@@ -29,7 +29,7 @@ from epochal.hosting.services import invoker, measuring, reactions_of
 )
 @pass_store
 def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
-    """Show the store in a browser, until the command is interrupted.
+    """Serve web pages on the store, and print their address, until the command is interrupted.
 
     The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the
     address that is printed, with the key in it, sees what they see.

@@ -94,7 +94,7 @@ class EpochalFactory(
 
     @cached_property
     def streams(self) -> Streams:
-        """The store of streams that all recorders of the factory use.
+        """Store of streams of all recorders, in DynamoDB or memory; an error if no table is named.
 
         Raises:
             InfrastructureFactoryError: the environment names no table.
@@ -123,7 +123,7 @@ class EpochalFactory(
         return self.env.name or UNNAMED
 
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
-        """Make a recorder of the application's events, or of another purpose.
+        """Make a recorder of the application's events, or of another purpose with gaps between versions.
 
         The purpose `snapshots` has gaps between versions.
 
@@ -165,7 +165,7 @@ class EpochalFactory(
         )
 
     def _recorder_class(self, setting: str, otherwise: type[T]) -> type[T]:
-        """Return the class that a setting names, which must be a subclass of `otherwise`, the default.
+        """Return the class that a setting names, or `otherwise`; raise unless it is a subclass of that.
 
         Raises:
             InfrastructureFactoryError: the setting names another kind of object.

@@ -68,7 +68,7 @@ def logged(stored: StoredEvent) -> Event:
 
 
 def version_of(event: Recorded) -> int:
-    """Return the aggregate's version that an event made.
+    """Return the aggregate version that an event made; raise `CorruptData` if its metadata are malformed.
 
     Raises:
         CorruptData: the event's metadata was not written by this module.
@@ -83,7 +83,7 @@ def stored_event(originator: UUID | str, event: Recorded) -> StoredEvent:
 
 
 def notification(event: Recorded) -> Notification:
-    """Convert an event of the log to a notification of the library.
+    """Convert an event of the log to a notification of the library; raise `CorruptData` if malformed.
 
     Raises:
         CorruptData: the event was not written by this module.

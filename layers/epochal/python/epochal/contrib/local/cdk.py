@@ -119,7 +119,9 @@ def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
 
 
 def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell = str) -> None:
-    """Run `cdk deploy` for every stack of an assembly, with credentials for each stack's account.
+    """Run `cdk deploy` for all stacks of an assembly on a stand-in; raise `CommandFailed` if it fails.
+
+    It has credentials for each stack's account.
 
     Raises:
         ProgramMissing: Node is not installed.
@@ -139,7 +141,7 @@ def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell
 
 
 def command_line(places: Places, *, tell: Tell = str) -> list[str]:
-    """Return the command that runs CDK: the project's own, one on PATH, or one that is fetched.
+    """Return the command that runs CDK: the project's own, a recent one on PATH, or a downloaded one.
 
     Raises:
         ProgramMissing: Node is not installed, or npm where CDK has to be fetched.

@@ -81,7 +81,7 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
 )
 @output.with_json
 def up(*, app: str | None, context: dict[str, str], port: int | None, authorise: bool, watch: bool) -> None:
-    """Start the embedded AWS, and deploy this project to it.
+    """Start the embedded AWS and deploy this project to it; with --watch, again after each change.
 
     Run the command again to deploy changes. Data that `down --keep` has kept is used again.
     """
@@ -101,7 +101,7 @@ def up(*, app: str | None, context: dict[str, str], port: int | None, authorise:
 
 
 def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[Tell], object]) -> None:
-    """Deploy again after each change of files, until interrupted.
+    """Deploy again after each change of files, until interrupted; report failed deployments and go on.
 
     A deployment that fails is reported, and tried again with the next change.
     """

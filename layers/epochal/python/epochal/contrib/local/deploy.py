@@ -320,7 +320,7 @@ def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
 
 @contextmanager
 def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[LocalDeployment]:
-    """Yield the project's running deployment, or one made for this block and shared by processes.
+    """Yield the project's running deployment, or else one that processes share and the last of them stops.
 
     Processes with the same `folder` share a deployment: the first one deploys, the last one stops the embedded AWS.
 

@@ -69,7 +69,7 @@ def _seen(root: Path) -> Seen:
 
 
 def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
-    """Yield the path, the modification time in nanoseconds, and the size of each file in a folder.
+    """Yield path, time in nanoseconds and size of each file below a folder, but hidden and generated ones.
 
     Hidden files, generated folders and virtual environments are skipped.
     """

@@ -169,7 +169,7 @@ def _check(archive: Path, sha256: str) -> None:
 
 
 def _unpack(archive: Path, part: PurePosixPath, directory: Path) -> None:
-    """Extract the files of an archive that are below `part` into `directory`.
+    """Extract the plain files of an archive below `part` into `directory`, and nothing outside of it.
 
     Extracts plain files only, and writes nothing outside of the directory.
     """

@@ -90,7 +90,7 @@ ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
 
 @trial("every event source mapping is enabled, and its last batch went well")
 def mappings(proof: ProofRun) -> str:
-    """Check that every event source mapping is enabled, and that its last batch had no problem."""
+    """Return a count of event source mappings; raise `Broken` if one is off or its last batch failed."""
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for stack in proof.stacks:
         for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
@@ -107,7 +107,7 @@ def mappings(proof: ProofRun) -> str:
 
 @trial("functions have the settings that were synthesised, and those that the stack of the tables tells")
 def settings(proof: ProofRun) -> str:
-    """Check deployed functions against their templates, and their variables against stack outputs.
+    """Check deployed functions against templates and stack outputs; raise `Broken` at a difference.
 
     The outputs are those of the stack of the tables.
     """
@@ -145,7 +145,7 @@ def _differs_from_template(function: DeployedFunction) -> Iterator[str]:
 
 @trial("Lambda lets reactions wake themselves up")
 def loops(proof: ProofRun) -> str:
-    """Check that Lambda's recursion setting is `Allow` for each function of a reaction.
+    """Return a count of reactions; raise `Broken` unless Lambda's recursion setting is `Allow` for each.
 
     A long catch-up is a chain of calls and no endless loop; Lambda would end it after some 16 calls.
 
@@ -170,7 +170,7 @@ def loops(proof: ProofRun) -> str:
 
 @trial("each function may do to tables and bodies what its code does, and nothing else")
 def roles(proof: ProofRun) -> str:
-    """Check each function's IAM role in a simulation: on tables, on bodies, and on anything else.
+    """Simulate each function's IAM role; raise `Broken` unless it allows what its code does, and no more.
 
     A role must allow what the function's code does, and nothing more.
     """
@@ -288,7 +288,7 @@ def _allowed(
 
 @trial("no alarm is on or without a state, and those on functions that ran have data", dollars=0.02)
 def alarms(proof: ProofRun) -> str:
-    """Check that all alarms are OK, and that those on functions which ran have metric data.
+    """Wait until all alarms are OK, and those on functions that ran have data; else raise `Broken`.
 
     Waits up to `METRICS_SECONDS` for the metrics.
 
@@ -538,7 +538,7 @@ def _tell(result: Result) -> None:
 
 
 def _keep(report: ProofReport, path: str) -> None:
-    """Write a report to `path`.json and `path`.md.
+    """Write a report to `path`.json and `path`.md; raise `InvalidInput` if they cannot be written.
 
     Raises:
         InvalidInput: the files cannot be written.

@@ -99,7 +99,7 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
 
 
 def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
-    """Append to a stream in sequence, in races and under a key, and compare what is read back.
+    """Append to a stream in sequence, in races, under a key; raise `Broken` at wrong outcomes or events.
 
     Raises:
         Broken: a race has not one winner, a repeated key appends again, or the events read differ.
@@ -219,7 +219,7 @@ Read = Callable[[ProofRun, int, str], "tuple[list[tuple[str, int]], str]"]
 
 
 def feed(proof: ProofRun, *, read: Read) -> str:
-    """Follow the feed until it has all written events, and check that each is there once, in order.
+    """Follow the feed until it has all written events; raise `Broken` unless each is there once, in order.
 
     Raises:
         Broken: events are missing, repeated or out of order after `FEED_SECONDS`.
@@ -359,7 +359,7 @@ def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[
 
 @trial(f"a reaction catches up over {HOPS} invocations, each of which wakes the next", dollars=0.01)
 def catch_up(proof: ProofRun) -> str:
-    """Append events for twenty invocations of the reaction `proof`, and wait until it has caught up.
+    """Append events for twenty invocations of the reaction `proof`; raise `Broken` unless it catches up.
 
     The events come in one append, so that each invocation is woken by the one before.
 
@@ -411,7 +411,7 @@ def catch_up(proof: ProofRun) -> str:
     dollars=0.0001,
 )
 def process(proof: ProofRun) -> str:
-    """Append an input for the process of the stage, and check the events up to its end.
+    """Append an input for the stage's process; raise `Broken` unless it ends with the expected events.
 
     Raises:
         Broken: the process does not end, or the events differ.
@@ -443,7 +443,7 @@ def process(proof: ProofRun) -> str:
     dollars=0.0001,
 )
 def timers(proof: ProofRun) -> str:
-    """Set three timers, cancel two, and check that one fires, once and not before its due time.
+    """Set three timers, cancel two; raise `Broken` unless the third fires once, and not before it is due.
 
     The far timer must have a schedule before it is cancelled; that schedule ends by itself.
     """
@@ -499,7 +499,7 @@ def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
 
 @trial("a head that cannot be read is set aside with its cause, and listed", dollars=0.0005)
 def quarantine(proof: ProofRun) -> str:
-    """Write an item that looks like a head and is none, see it quarantined, and remove it again.
+    """Write an item that only looks like a head; raise `Broken` unless it is set aside; remove it again.
 
     This is the last check, since it sets off the alarm `feed-set-aside`, as it should.
     """

@@ -71,7 +71,9 @@ def changed_setting(proof: ProofRun) -> str:
 
 
 def _updatable(proof: ProofRun) -> tuple[DeployedFunction, dict[str, Any]]:
-    """Return a function, preferably the indexer, and the template of its stack, which fits a request.
+    """Return a function, if possible the indexer, and its stack's template; raise `Unproven` without one.
+
+    The template fits a request.
 
     Raises:
         Unproven: no function is known, or the templates of all are too large.
@@ -116,7 +118,7 @@ def _update(
     value: str,
     meanwhile: Callable[[], None],
 ) -> None:
-    """Update the stack of a function to a template, and wait until the function has the setting's value.
+    """Update a function's stack to a template; raise `Broken` unless the function has `value` afterwards.
 
     Args:
         meanwhile: function that is called at every look at the stack.

@@ -85,7 +85,7 @@ class Webhook:
         authorization: secretsmanager.ISecret | None = None,
         header: str = "Authorization",
     ) -> None:
-        """Make the recipient for an HTTPS address, after checking the address and the header.
+        """Make the recipient for an HTTPS address; raise `BadSetting` if address or header cannot be used.
 
         Args:
             address: URL that begins with `https://`.
@@ -225,7 +225,7 @@ class Publish(Reaction):
 
 
 def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Path | None:
-    """Return the folder of the user's code; None if there is no mapping and no codec.
+    """Return the folder of the mapping or codec, or None without both; raise `BadSetting` if it is wrong.
 
     Raises:
         BadSetting: the folder or its modules are not there, or the arguments contradict each other.

@@ -89,7 +89,7 @@ _OPENER: Final = build_opener(_NoRedirects)
 
 
 def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None]:
-    """Return a function that sends a batch of messages to a web address in one request.
+    """Return a function that sends messages to a web address in one request; raise if it is no address.
 
     The function raises `Unavailable` unless the address answers with success.
 

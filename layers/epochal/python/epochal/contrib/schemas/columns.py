@@ -112,7 +112,7 @@ class TypedColumns:
 
 
 def columns(codec: EventCodec[Any]) -> TypedColumns:
-    """Return table columns for the events of a codec made by `json_codec`, by event type.
+    """Return table columns for the events of a `json_codec` codec, by event type; raise for other codecs.
 
     Args:
         codec: codec made by `json_codec`.

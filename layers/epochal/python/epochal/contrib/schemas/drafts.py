@@ -52,7 +52,7 @@ def each_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
 
 
 def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
-    """Convert a schema from draft 2020-12 to draft 7, with `refer` mapping its references.
+    """Convert a 2020-12 schema to draft 7, its references by `refer`; raise `ValueError` if it cannot be.
 
     Raises:
         ValueError: the schema has a keyword that draft 7 cannot express.

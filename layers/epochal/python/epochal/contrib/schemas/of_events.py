@@ -27,7 +27,7 @@ _URN: Final = "urn:epochal:event:"
 
 
 def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, Schema]:
-    """Return the JSON schema of each event type of a codec made by `json_codec`.
+    """Return the JSON schema of each event type of a `json_codec` codec; raise for other codecs.
 
     Each schema is a document that stands alone.
 

@@ -152,7 +152,7 @@ class _Database:
     sleep: Callable[[float], object]
 
     def run(self, work: Callable[[Connection], T], subject: str, few: int = FEW) -> T:
-        """Run `work` in a transaction, commit it, and return its result; retry after conflicts.
+        """Run `work` in a transaction and return its result; retry conflicts, in the end raise `Contended`.
 
         If the connection breaks during the commit, `work` may run again although it was committed.
 
@@ -416,9 +416,9 @@ class SqlReadModels:
             raise InvalidInput("engine", "must not share one connection: streams are folded side by side")
 
     def open(self, name: str, generation: int) -> SqlReadModel:
-        """Open one generation of a model, for the reaction that builds it.
+        """Open a generation of a model; raise `InvalidInput` for an unknown model or wrong names of tables.
 
-        Its tables are made by `create`.
+        It is for the reaction that builds it. Its tables are made by `create`.
 
         Args:
             name: name of the read model.
@@ -467,7 +467,7 @@ class SqlReadModels:
         model = self.open(name, generation)
 
         def find_before(connection: Connection) -> SqlReadModel:
-            """Return the live generation, or this one if none is live.
+            """Return the live generation, else this one; raise if a later one is live or a table is missing.
 
             Raises:
                 InvalidInput: a later generation is live already, or tables of this one do not exist.
@@ -479,7 +479,7 @@ class SqlReadModels:
             return self.open(name, live or generation)
 
         def make_live(connection: Connection) -> None:
-            """Write the row that makes the generation live, unless a later one is live."""
+            """Write the row that makes the generation live; raise if a later one is or a table is missing."""
             find_before(connection)
             row = (
                 insert(_LIVE).values(model=name)
@@ -543,7 +543,7 @@ def _check_tables(connection: Connection, model: SqlReadModel) -> None:
 
 
 def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
-    """Replace the views of one generation with those of another, one after the other.
+    """Create or replace the views of a generation, and drop those that only the one before had.
 
     In Aurora DSQL, each statement is a transaction of its own: a view that keeps its columns is replaced by one
     statement, and any other view is missing until the next statement.

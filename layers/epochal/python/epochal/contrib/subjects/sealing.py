@@ -309,7 +309,7 @@ class Subjects:
         self._held.drop(subject)
 
     def is_forgotten(self, subject: str) -> bool:
-        """Return whether a subject's key was destroyed.
+        """Return whether a subject's key was destroyed, by the forget log or the table of keys.
 
         Args:
             subject: name of the subject.
@@ -501,7 +501,7 @@ class KmsWrapping:
         return response["Plaintext"], response["CiphertextBlob"]
 
     def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """Return the plain key of a wrapped one, decrypted by KMS.
+        """Return the plain key of a wrapped one, by KMS; raise `CorruptData` if it is another subject's.
 
         Raises:
             CorruptData: the key was wrapped for another subject, or is damaged.

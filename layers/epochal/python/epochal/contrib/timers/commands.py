@@ -60,9 +60,9 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
 @_TAGS
 @on_streams
 def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Cancel the pending timer NAME of STREAM, or of the --tag tags.
+    """Cancel the pending timer NAME of STREAM or of --tag, and print it; an error if none is pending.
 
-    An error where none is pending: it has fired, was cancelled, or never was.
+    None is pending where it has fired, was cancelled, or never was.
     """
     *scope, name = named
     if len(scope) != (0 if tags else 1):
@@ -93,7 +93,7 @@ def _line(timer: Timer) -> str:
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Timers at most.")
 @on_store
 def due(store: OpenedStore, *, within: float, limit: int) -> None:
-    """List the timers that are due, now or --within, and not fired.
+    """List at most --limit timers that are due, now or --within, and not fired.
 
     One that was cancelled since it was set is listed, too, until its time has come.
     """
@@ -129,7 +129,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
 @timers.command("take-over")
 @on_store
 def take_over(store: OpenedStore) -> None:
-    """Set timers of copied or imported streams anew, to fire here.
+    """Set pending timers of copied or imported streams anew, to fire here, and print their number.
 
     After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
     when it was. Safe beside everything else, and again.

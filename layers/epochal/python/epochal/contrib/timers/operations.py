@@ -24,7 +24,7 @@ OPERATIONS: Final = (
 
 
 def of_streams(streams: str, table: str) -> tuple[Operation, ...]:
-    """Return the HTTP operations that read and cancel timers of one store's streams, below its name."""
+    """Return the HTTP operations that read and cancel timers of the streams of one store."""
     timers = partial(_timers, table=table, store=streams)
     path = f"/{streams}/{{stream}}/timers"
     return (

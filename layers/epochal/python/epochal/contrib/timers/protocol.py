@@ -97,7 +97,7 @@ class Armed:
 
 @decodes("timers")
 def read_armed(item: Item) -> Armed:
-    """Return the armed timer that an item describes.
+    """Return the armed timer that an item describes; raise `CorruptData` if it is malformed.
 
     Raises:
         CorruptData: the item is malformed.

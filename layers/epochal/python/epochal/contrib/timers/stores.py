@@ -72,7 +72,7 @@ def pending_in(
     *,
     consistent: bool = True,
 ) -> PendingTimers:
-    """Return the pending timers of a stream, among those set at index `first` or later.
+    """Return a stream's pending timers set at index `first` or later, with the state to append on.
 
     If a setting was pruned and is in no archive, it is gone, and so are the settings before it, which may have ended
     in the events that were removed. The settings after it are not affected.
@@ -288,7 +288,7 @@ def _lost(name: str, seen: PendingTimers, scope: str | tuple[str, ...]) -> bool:
 
 
 def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
-    """Return the timer of the given name among `timers`; None if there is none.
+    """Return the timer with a name among `timers`, or None; raise `InvalidInput` if the name is malformed.
 
     Raises:
         InvalidInput: a timer cannot have such a name.
