@@ -489,7 +489,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def brought_by(extra: str, what: str, *packages: str) -> Iterator[None]:
-    """Make failed imports in the block raise an error that names the extra to install.
+    """Turn failed imports of `packages` in the block into errors that name the extra to install.
 
     Args:
         extra: name of the extra.

@@ -98,7 +98,7 @@ def part(kind: str) -> Any:
 
 
 def required_part(kind: str, needed_by: str) -> Any:
-    """Return the part of a kind that only one package has; raise if the package is not installed.
+    """Return the part of a kind that only one package has; raise `InvalidInput` if it is not installed.
 
     Args:
         needed_by: the field or method that cannot work without it, for the error.

@@ -84,7 +84,7 @@ class _Init:
 
 
 def _init(cls: type, *, frozen: bool) -> Any:
-    """Compile the `__init__` of a dataclass.
+    """Compile and return the `__init__` of a dataclass, from its fields and their defaults.
 
     Args:
         frozen: whether fields are set past the class's own `__setattr__`.
@@ -130,7 +130,7 @@ def _is_slot(cls: type, name: str) -> bool:
 
 
 def _compiled(cls: type, parameters: str, body: list[str], names: dict[str, Any]) -> Callable[..., Any]:
-    """Compile a function in the module of a class; `names` are those that its body may use.
+    """Compile and return a function in a class's module; `names` are those that its body may use.
 
     The function's name is `__init__`, so that errors of calls name `__init__`.
     """
@@ -144,7 +144,7 @@ def _compiled(cls: type, parameters: str, body: list[str], names: dict[str, Any]
 
 
 def _by_values(cls: type) -> dict[str, Any]:
-    """Make `__eq__` and `__hash__` of a class from its fields that are compared."""
+    """Return `__eq__` and `__hash__` for a class, by name, made from its fields that are compared."""
     names = [field_.name for field_ in fields(cls) if field_.compare]
     values: Callable[[Any], Any] = attrgetter(*names) if len(names) > 1 else _few(names)
 
@@ -207,7 +207,7 @@ def _replace(instance: Any, /, **changes: Any) -> Any:
 
 
 def _copying(cls: type) -> Callable[..., Any]:
-    """Return what copies a class's objects with changes: compiled, or `dataclasses.replace` if need be.
+    """Return a function that copies a class's objects with changes: compiled, or `dataclasses.replace`.
 
     If the class has no slots but its fields, and no base, the fields are set on an object of a class with the same
     slots in which nothing is frozen, and then the object's class is changed: a field takes a quarter of the time so.

@@ -173,7 +173,7 @@ def brought() -> tuple[Layout, ...]:
 
 @cache
 def _loaded(names: str) -> tuple[Layout, ...]:
-    """Load the layouts of other packages by their names, separated by commas.
+    """Return the layouts of other packages by names; raise `InvalidInput` if one is missing or clashes.
 
     Raises:
         InvalidInput: no package brings one, or its name or first partition is in use.

@@ -501,7 +501,7 @@ def event_record(event: Event) -> dict[str, object]:
 
 
 def _body(name: str, body: Body) -> dict[str, object]:
-    """Return the member for a body: as JSON if this reproduces the same bytes, else as base64.
+    """Return a body's member: its JSON if that gives the same bytes, else base64; none if it is empty.
 
     Raises:
         InvalidInput: the body is in the bucket.

@@ -176,7 +176,7 @@ class Settings(Options):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Parse the settings of environment variables; other variables are ignored.
+        """Return the settings in environment variables, ignoring others; raise `InvalidInput` if malformed.
 
         Raises:
             InvalidInput: a variable cannot be parsed; names the variable.
@@ -186,7 +186,9 @@ class Settings(Options):
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> Settings:
-        """Parse the settings of the outputs of a store's stack; other outputs are ignored.
+        """Return the settings in the outputs of a store's stack; raise `InvalidInput` if one is malformed.
+
+        Other outputs are ignored.
 
         Raises:
             InvalidInput: an output cannot be parsed; names the output.

@@ -53,7 +53,7 @@ class BatchReader(Generic[_Event]):
     """Reads ranges in batches, whose size it adapts to how many of them a batch finds. Not safe under threads."""
 
     def __init__(self, hydrate: object, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with small batches.
+        """Set up batches that begin small; there are none unless `hydrate` is a `BatchHydrate`.
 
         Args:
             hydrate: function that reads events; if it is no `BatchHydrate`, there are no batches.

@@ -36,7 +36,7 @@ class CausedEvent:
 def conversation(
     feed: FeedReader, correlation: str, count: int, near: Iterable[CausedEvent] = ()
 ) -> list[CausedEvent]:
-    """Return the recent events of the conversation that `correlation` names: a correlation id or an event.
+    """Return events of the conversation of an id or event, among `near` and each partition's last `count`.
 
     Args:
         count: number of recent items of each partition that are searched.

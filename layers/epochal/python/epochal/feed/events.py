@@ -75,7 +75,9 @@ class FeedEvent:
         return content_of(self.data)
 
     def json(self) -> Any:
-        """Parse the event's data as plain JSON, as `json.loads` does.
+        """Return the event's data parsed as JSON; raise if it is gone, unreadable, sealed, or in the bucket.
+
+        It is parsed as `json.loads` does.
 
         Raises:
             InvalidInput: the event is gone; its data are in the bucket, sealed, or of a version above 1: its codec

@@ -93,7 +93,7 @@ def hydrated(spans: Sequence[Span], hydrate: Hydrate) -> list[FeedItem]:
 def hydrated_entries(
     spans: Sequence[Span], ends: Iterable[int], hydrate: HydrateUnopened, *, once: bool, strict: bool
 ) -> tuple[list[FeedItem | None], int]:
-    """Return the items of entries with events, up to the entry where large events reach `PAGE_BYTES`.
+    """Return items with events, and of how many entries: up to where large events reach `PAGE_BYTES`.
 
     Args:
         spans: spans of all entries.
@@ -161,7 +161,7 @@ def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
 
 
 def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[Span]]:
-    """Divide spans into windows; `window` returns how many events the next one has."""
+    """Yield lists of spans, cut where necessary, each of as many events as `window` returns."""
     part: list[Span] = []
     room = window()
     for span in spans:

@@ -210,7 +210,10 @@ class EventTimes:
             self._read(partition, of_partition)
 
     def of(self, entry: PartitionEntry) -> Sequence[Time]:
-        """Return the times of an entry's items, newest first: none is later than the one before it."""
+        """Return the times of an entry's items, latest first; read their events if these are not known yet.
+
+        All are the time of the entry if too many events have been read already.
+        """
         places = [
             (entry.partition, item.stream, item.index) for item in reversed(bare_items(entry.page.spans))
         ]

@@ -47,7 +47,7 @@ class Topic:
     arn: str
 
     def publish(self, positions: Mapping[int, Checkpoint]) -> int:
-        """Publish the positions of partitions to the topic; return how many there were.
+        """Publish partitions' positions to the topic; return how many; raise `Unavailable` if one is refused.
 
         Raises:
             Unavailable: an entry was not taken. All may be published again: the topic drops what it has had.

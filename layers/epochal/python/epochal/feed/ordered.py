@@ -347,7 +347,7 @@ class OrderedReader:
     _released: int = 0
 
     def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
-        """Return the next page of items in order: up to `limit`, to the tail, or for `seconds`.
+        """Return the next ordered page: up to `limit`, to the tail, or for `seconds`; wait at an empty tail.
 
         If there is nothing at the tail, it waits for up to `wait` seconds.
         """
@@ -509,7 +509,7 @@ class OrderedReader:
         return released
 
     def _with_causes(self, goal: _Held, most: int, latest: float) -> list[FeedItem]:
-        """Release an event after its stream's earlier events and the causes of all these; return them.
+        """Release an event after its stream's earlier ones and causes of these; return all that was released.
 
         Nothing if it has been released as one of those. It is postponed if these are more than `most`, or one of them
         is later than `latest`.

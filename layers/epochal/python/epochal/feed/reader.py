@@ -507,7 +507,7 @@ class FeedReader:
         wait: float = 20.0,
         **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
-        """Iterate over pages from `start` on without end; at the tail, wait `wait` seconds for each page.
+        """Iterate over pages from `start` on without end; at the tail, wait up to `wait` seconds for each.
 
         A page comes when there is something, or empty after that time.
 
@@ -538,7 +538,7 @@ class FeedReader:
         strict: bool = False,
         now: Callable[[], int] = time.time_ns,
     ) -> Iterator[OrderedPage]:
-        """Iterate over pages of several partitions, with their events, in the order of their writes.
+        """Yield pages of several partitions in order of the events' writes, to the tail, or on with `follow`.
 
         `feed.ordered` describes the order. Each event comes at most `within` seconds after it and what must come before
         it have been read. Keep a page's `next`, and resume from there.
@@ -571,7 +571,7 @@ class FeedReader:
     def _span_reader(
         self, partition: int, start: FeedStart | None, direction: Direction = "forward"
     ) -> SpanReader:
-        """Build a reader of spans at a starting point."""
+        """Build a reader of spans at `start`; by default at the beginning, or for backward at the tail."""
         forward = is_forward(direction)
         if start is None:
             start = BEGINNING if forward else "tail"

@@ -149,7 +149,10 @@ class _BatchHydration(_Hydration):
 def _fed(
     stream: str, first: int, end: int, read: Callable[[], Iterator[Found]]
 ) -> Iterator[FeedEvent | UnopenedFeedEvent]:
-    """Yield a range of a stream's events in the form of the feed; `read` begins to read them."""
+    """Yield a range of a stream's events in the form of the feed, with pruned and unreadable ones marked.
+
+    `read` begins to read them.
+    """
     next_index = first
     try:
         for event in read():

@@ -198,7 +198,7 @@ FeedPlace = Checkpoint | Moment | Literal["beginning", "tail"]
 
 
 def read_start(start: object, field: str = "start") -> FeedPlace:
-    """Check a given starting point; return a time as a `Moment`, and any other valid one unchanged.
+    """Return a starting point unchanged, a time as a `Moment`; raise `InvalidInput` for anything else.
 
     No event is skipped that was appended or indexed at or after a moment, as long as no clock of a writer or indexer
     is wrong by half a minute. Events of about the minute before come too.
@@ -233,9 +233,9 @@ def read_start(start: object, field: str = "start") -> FeedPlace:
 
 
 def parse_place(text: str, field: str = "from") -> FeedPlace:
-    """Parse where to begin a feed: `beginning`, `tail`, a checkpoint, or an ISO 8601 moment.
+    """Parse a feed's start (`beginning`, `tail`, checkpoint, ISO 8601 moment); else raise `InvalidInput`.
 
-    Raises `InvalidInput` naming `field`.
+    The error names `field`.
     """
     must_be(str, text, field, "text")
     if text == "beginning":

@@ -205,7 +205,7 @@ def _too_large(parts: list[EntryPart]) -> bool:
 
 
 def _might_exceed(parts: list[EntryPart]) -> bool:
-    """Estimate without encoding whether parts may exceed the limit of an entry.
+    """Return whether parts may exceed the limit of an entry, by an upper bound, without encoding them.
 
     It is a bound: a character takes at most 4 bytes, or 6 escaped, the frame of a span 40, a type's 3, and a removal's
     80.

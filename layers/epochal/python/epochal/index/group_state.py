@@ -127,7 +127,7 @@ class Sharing:
         return int.from_bytes(hashlib.sha256(key.encode()).digest()[4:8], "big") * self.members >> 32
 
     def checkpoint(self, state: GroupState, share: int) -> Checkpoint:
-        """Return the checkpoint at which a member continues.
+        """Return the least checkpoint of the stored shares that a member's share overlaps; else the group's.
 
         Shares are ranges of hashes, so a member whose share was part of a larger one goes on where that was.
         """

@@ -322,7 +322,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
 
 
 def _read_leaves(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
-    """Read the leaves of these hashes that `leaves` lacks; raise if one is missing, unless it is lenient."""
+    """Read the leaves of these hashes that `leaves` lacks; raise `CorruptData` if missing, unless lenient."""
     if leaves.size > MOST_HELD:
         leaves.by_start, leaves.starts, leaves.size = {}, [], 0
     lacking = leaves.lacking(hashes)

@@ -171,7 +171,7 @@ def _result_of(reply: Done | Refusal | Overflow, token: Token) -> Token | Blocke
 
 
 def calve(table: str, tip: Tip) -> Steps[bool]:
-    """Write the Tip's events into calves; return False if the Tip is stale.
+    """Write the Tip's events into calves, without changing the Tip; return False if the Tip is stale.
 
     Another writer may have calved a part already: the refusal returns that calf, and only what follows it remains to be
     written. A calf that reaches beyond the Tip shows that the Tip is stale.

@@ -19,7 +19,7 @@ class EventLoop:
     """
 
     def __init__(self, within: AbstractAsyncContextManager[Any] | None) -> None:
-        """Start the thread, and wait until its loop runs."""
+        """Start a thread with a loop, and wait until it has entered `within`; raise what that raises."""
         self._within = within or nullcontext()
         self._begun: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: Future[None] = Future()

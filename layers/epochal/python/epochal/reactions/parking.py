@@ -185,9 +185,9 @@ class Parking:
                 index = waits
 
     def _stay(self, partition: int, stream: str, before: LoadedState, progress: TaskProgress) -> Replayed:
-        """Store how far a parked stream has come, unless its group was reset meanwhile; return the outcome.
+        """Store how far a parked stream has come and why it failed, unless reset; return the outcome.
 
-        `before` is the state on which it was handled.
+        Nothing is stored if the group was reset meanwhile; `before` is the state on which the stream was handled.
         """
         held, failure = self.reactor.member.load(partition), progress.failure
         while (waits := _state(held).parked.get(stream)) is not None:
@@ -203,7 +203,7 @@ class Parking:
         return Replayed(next=progress.next, unparked=True, failure=failure)
 
     def _removals(self, partition: int, stream: str) -> tuple[Removal, ...]:
-        """Return what has been removed from a stream, if the reaction handles removals.
+        """Return what was removed from a stream, in a tuple; empty if nothing, or the reaction ignores it.
 
         The feed has passed it, or has just reported it.
         """

@@ -128,9 +128,9 @@ class Run:
 
     @property
     def behind(self) -> float | None:
-        """Seconds since the oldest entry of the index was written that the checkpoint has not passed.
+        """Seconds since the oldest index entry beyond the checkpoint was written; None if it is unknown.
 
-        None if it is unknown, since nothing has been read.
+        It is 0 at the tail, and unknown as long as nothing has been read, or if the entry's time is malformed.
         """
         if self.at_tail:
             return 0.0
@@ -283,7 +283,7 @@ class Run:
             yield TaskResults()
 
     def _side_by_side(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
-        """Handle the tasks of a page in several threads; yield results as they are ready.
+        """Handle a page's tasks in several threads; yield results every few seconds and at the end.
 
         One stream alone is handled in this thread.
         """
@@ -365,7 +365,7 @@ class Run:
             yield results
 
     def _carefully(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
-        """Handle events one by one after processes have died, recording each before it is handled."""
+        """Handle events one by one after a process died, recording each try before it; yield each result."""
         stuck = set[str]()
         for task in todo.tasks:
             if task.stream in stuck:

@@ -396,7 +396,7 @@ class Groups:
     def _figures(
         self, partition: int, state: GroupState, tail: Checkpoint, count: Callable[[Span], int]
     ) -> GroupFigures:
-        """Count the events that a group has not handled in a partition, and return its figures."""
+        """Count the events that a group has not handled in a partition, up to `COUNTED`; return its figures."""
         events: int | None = None if state.checkpoint > tail else 0
         oldest: PlacedEntry | None = None
         try:

@@ -739,7 +739,7 @@ class ReadModels:
         spread: int = 1,
         holds: Callable[[Any], Any] | None = None,
     ) -> ReadModel[Any]:
-        """Open one generation of a read model, for the reaction that builds it.
+        """Return one generation of a read model, for the reaction that builds it, without any request.
 
         Args:
             name: name of the read model.
