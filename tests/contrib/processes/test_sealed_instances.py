@@ -243,15 +243,6 @@ def test_after_forgetting_nobody_can_read_the_person_in_the_instance() -> None:
     assert state == Enrolment(("(forgotten)", "(forgotten)"), ("",))
 
 
-def test_an_instance_goes_on_without_the_person_who_is_forgotten() -> None:
-    world = enrolled()
-    world.subjects.forget("ada")
-    world.append("Person-1", Closed("moved"))
-    world.feed.advance(world.process, days=2)
-    assert world.instance().had["pages/Person-1"] == 3
-    assert ADA not in world.stored()
-
-
 def test_the_persons_that_answer_with_nothing_are_left_out_of_a_state_that_is_folded_again() -> None:
     world = enrolled(answer=None)
     world.subjects.forget("ada")
