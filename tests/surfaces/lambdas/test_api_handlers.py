@@ -216,6 +216,30 @@ print(json.dumps([each for each in sys.modules if each.startswith("epochal.contr
     assert (in_a_fresh_process("append", code) != ["epochal.contrib.equinox.plugin"]) is loaded
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["append", "replay", "feed"])
+def test_a_cold_start_imports_nothing_of_layouts_without_a_table(function: str) -> None:
+    code = f"""
+import json, sys
+from epochal.deployment import Deployment
+from epochal.http.gateway import serve
+from epochal.settings import Settings
+from epochal.store.driver import Driver, Meter
+from epochal.testing.stores import MemoryBucket
+from epochal.testing.memory import MemoryTables
+
+deployment = Deployment(
+    settings=Settings.of(streams_table="streams", index_table="index"),
+    driver=Driver(execute=MemoryTables({{}}).execute, meter=Meter()),
+    bucket=MemoryBucket(),
+)
+serve({function!r}, deployment)
+layouts = ("equinox", "event_store_adapter", "sekiban")
+print(json.dumps([each for each in sys.modules if any(f"contrib.{{name}}" in each for name in layouts)]))
+"""
+    assert in_a_fresh_process(function, code) == []
+
+
 @pytest.mark.parametrize("function", ["append", "replay"])
 @pytest.mark.slow
 def test_aggregates_have_the_tables_and_shards_that_their_deployment_says(function: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +23,7 @@ from epochal.http.gateway_requests import correlation_id, is_request, path_of, r
 from epochal.http.nodes import UnknownName
 from epochal.http.operation import Function, Operation, Request, Response
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
-from epochal.http.routes import operations, operations_of
+from epochal.http.routes import operations, operations_in
 from epochal.settings import service_name
 
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ class _Gateway:
 
     def __init__(self, function: Function, deployment: Deployment) -> None:
         """Open the function's operations on a deployment, but for rare ones, which open on demand."""
-        self._operations = operations_of(function)
+        self._function = function
+        self._routes = _Routes(function, operations_in(deployment.settings))
         self._performers = Performers(deployment)
         service = service_name(os.environ, function)
         self._log = Log(service)
         self._metrics = metrics_of(service)
-        for operation in self._operations:
+        for operation in self._routes.operations:
             if not operation.rare:
                 self._performers.of(operation)
 
@@ -95,15 +96,15 @@ class _Gateway:
     def _route(self, event: dict[str, Any]) -> tuple[Operation | Problem, dict[str, str]]:
         """Find the operation of a request; return it, or a problem, and the path's parameters.
 
-        The parameters are not checked: the operation does that.
+        The parameters are not checked: the operation does that. Only a request that has no operation in this deployment
+        is compared with the operations on layouts that the deployment lacks, which are imported for it.
         """
         method, path = event["requestContext"]["http"]["method"], path_of(event)
-        for operation in self._operations:
-            if operation.method != method or (parameters := operation.parameters(path)) is None:
-                continue
-            if not parameters or path not in _PATHS:
-                return operation, parameters
-        return _no_operation(method, path), {}
+        return (
+            self._routes.find(method, path)
+            or _Routes(self._function, operations()).find(method, path)
+            or (_no_operation(method, path), {})
+        )
 
     def _perform(
         self,
@@ -154,6 +155,32 @@ class _Gateway:
         self._log.write("debug", "answered", identity, operation=operation, status=response.status)
 
 
+class _Routes:
+    """The routes of one Lambda function.
+
+    Attributes:
+        operations: operations that the function serves.
+    """
+
+    def __init__(self, function: Function, operations: Iterable[Operation]) -> None:
+        """Keep the function's operations of these, and the paths of all."""
+        of_api = tuple(operations)
+        self.operations = tuple(operation for operation in of_api if operation.function == function)
+        self._paths = frozenset(operation.path for operation in of_api)
+
+    def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
+        """Return the operation of a method and path, and the path's parameters; None if there is no operation.
+
+        A literal path wins over one with parameters: `/events/query` is no event's id.
+        """
+        for operation in self.operations:
+            if operation.method != method or (parameters := operation.parameters(path)) is None:
+                continue
+            if not parameters or path not in self._paths:
+                return operation, parameters
+        return None
+
+
 class Performers:
     """The functions that perform operations on one deployment, each imported and opened on first use."""
 
@@ -193,10 +220,6 @@ def _left_out(kind: str, _: Request) -> Response:
     """Raise the problem of an operation whose table the deployment lacks."""
     detail = f"this deployment has no table of {kind}: its stage leaves that layout out"
     raise Problem(ROUTE_NOT_FOUND, detail)
-
-
-_PATHS: Final = frozenset(operation.path for operation in operations())
-"""Paths of operations. A literal path wins over one with parameters: `/events/query` is no event's id."""
 
 
 def _no_operation(method: str, path: str) -> Problem:

@@ -6,17 +6,18 @@ modules of its own operations, so the functions of records are deferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal import extensions
 from epochal.deferred import DeferredModule
-from epochal.http.operation import Function, Operation, Perform
-from epochal.plugins import NATIVE, Layout, layouts
+from epochal.http.operation import Operation, Perform
+from epochal.plugins import NATIVE, Layout, entries, layouts
 
 if TYPE_CHECKING:
     from epochal.http import bulk_appends, feed, groups, health, several, streams, tagged, whole_feed
+    from epochal.settings import Settings
 else:
     bulk_appends = DeferredModule("epochal.http.bulk_appends")
     feed = DeferredModule("epochal.http.feed")
@@ -221,7 +222,17 @@ def _brought_by(layout: Layout) -> Iterator[Operation]:
 @cache
 def operations() -> tuple[Operation, ...]:
     """Return every operation of the API, those of layouts and optional packages included."""
-    brought = (operation for layout in layouts() for operation in _brought_by(layout))
+    return _operations_on(layouts())
+
+
+def operations_in(settings: Settings) -> tuple[Operation, ...]:
+    """Return the operations of the API but for layouts without a table, whose plug-ins are not imported."""
+    return _operations_on(layout for layout in entries() if settings.value(layout.table) and layout.is_there)
+
+
+def _operations_on(layouts: Iterable[Layout]) -> tuple[Operation, ...]:
+    """Return the operations of the API on these layouts; those on the native layout are always among them."""
+    brought = (operation for layout in layouts for operation in _brought_by(layout))
     optional = (operation for module in extensions.parts("operations") for operation in module.OPERATIONS)
     native = stream_operations("streams", "streams")
     return (*native, *_SEVERAL, *_TAGGED, *optional, *brought, _HEALTH, *_FEED)
@@ -234,8 +245,3 @@ def operations_of_layout(name: str) -> tuple[Operation, ...]:
         return brought[name]
     brought_operations = {operation for group in brought.values() for operation in group}
     return tuple(operation for operation in operations() if operation not in brought_operations)
-
-
-def operations_of(function: Function) -> tuple[Operation, ...]:
-    """Return the operations that one Lambda function serves."""
-    return tuple(operation for operation in operations() if operation.function == function)
