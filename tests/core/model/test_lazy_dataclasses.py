@@ -191,6 +191,9 @@ def test_a_class_says_of_itself_what_one_of_dataclasses_says(name: str) -> None:
     assert (ours.__hash__ is None) == (theirs.__hash__ is None)
     mine, other = (get_type_hints(each.__init__) for each in (ours, theirs))  # type: ignore[misc]
     assert mine == other
+    assert ours.__annotations__ == theirs.__annotations__
+    mine, other = ({each.name: each.type for each in dataclasses.fields(of)} for of in (ours, theirs))  # type: ignore[arg-type]
+    assert mine == other
 
 
 def test_an_object_equals_none_of_a_class_under_its_own() -> None:
