@@ -14,7 +14,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from epochal.deployment import Deployment
@@ -134,7 +133,7 @@ def _find_service(endpoint: str | None, region: str | None) -> Service | str:
     """Find DynamoDB's address and credentials for the light carrier, or return why it cannot be used."""
     if reason := find_client_patch():
         return reason
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
+    home = os.path.expanduser("~")  # noqa: PTH111  where there is none pathlib raises
     if service := service_from_environment(os.environ, home, endpoint=endpoint, region=region):
         return service
     from epochal.dynamo.clients import service_from_botocore  # noqa: PLC0415  functions do without

@@ -16,10 +16,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextvars import ContextVar
 from itertools import islice
-from typing import Any, Final, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.lazy_dataclasses import dataclass, replace
@@ -28,11 +27,21 @@ from epochal.plan import costs, failures, ops
 from epochal.plan.values import Item, Units
 from epochal.settings import REQUEST_SECONDS
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 # How calls run in parallel, and how one call waits for another: in threads, or as tasks of an event loop if
 # `epochal.aio` runs the caller.
 
 
-POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=ThreadPoolExecutor)
+def _threads(at_once: int) -> Executor:
+    """Make an executor that runs calls in threads."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  a cold start does without
+
+    return ThreadPoolExecutor(at_once)
+
+
+POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=_threads)
 """Function that makes an executor for a given number of calls in parallel."""
 
 

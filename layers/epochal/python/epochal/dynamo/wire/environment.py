@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import FunctionType
 from typing import Final
 
@@ -72,7 +71,7 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 
 def service_from_environment(
     environment: Mapping[str, str],
-    home: Path,
+    home: str | os.PathLike[str],
     *,
     service: str = "dynamodb",
     endpoint: str | None = None,
@@ -116,13 +115,13 @@ def _static_keys(environment: Mapping[str, str]) -> FixedKeys | None:
     return FixedKeys(access, secret, token)
 
 
-def _has_other_configuration(environment: Mapping[str, str], home: Path) -> bool:
+def _has_other_configuration(environment: Mapping[str, str], home: str | os.PathLike[str]) -> bool:
     """Return whether there is AWS configuration that only botocore understands."""
     # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
     return (
         sys.platform in _ELSEWHERE
         or not all(map(_is_known, environment))
-        or any(os.path.exists(home / ".aws" / name) for name in _FILES)  # noqa: PTH110
+        or any(os.path.exists(os.path.join(home, ".aws", name)) for name in _FILES)  # noqa: PTH110, PTH118
     )
 
 

@@ -10,7 +10,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 from xml.parsers import expat
@@ -25,7 +24,7 @@ _LEVELS: Final = 9
 
 def topic_client(otherwise: Callable[[], Any]) -> Any:
     """Return a light SNS client if the environment is all it needs, else the client that `otherwise` makes."""
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
+    home = os.path.expanduser("~")  # noqa: PTH111  where there is none pathlib raises
     service = None if find_client_patch() else service_from_environment(os.environ, home, service="sns")
     return otherwise() if service is None else LightTopics(service)
 

@@ -12,7 +12,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from epochal.dynamo.wire.batches import BatchClient, BatchResult, Dialect
@@ -23,7 +22,7 @@ MEDIA: Final = "application/x-amz-json-1.0"
 
 def queue_client(otherwise: Callable[[], Any]) -> Any:
     """Return a light SQS client if the environment is all it needs, else the client that `otherwise` makes."""
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
+    home = os.path.expanduser("~")  # noqa: PTH111  where there is none pathlib raises
     service = None if find_client_patch() else service_from_environment(os.environ, home, service="sqs")
     return otherwise() if service is None else LightQueues(service)
 
