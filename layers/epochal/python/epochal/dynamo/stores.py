@@ -142,7 +142,7 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
     Raises:
         InvalidInput: two of the stores are of one layout, or one is of none; or a table is two things.
     """
-    from epochal.feed.history import history_of  # noqa: PLC0415  a program that only appends does without
+    from epochal.feed.histories import history_of  # noqa: PLC0415  a program that only appends does without
     from epochal.feed.reader import FeedReader  # noqa: PLC0415
 
     histories = tuple(map(history_of, stores))

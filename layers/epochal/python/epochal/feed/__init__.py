@@ -14,6 +14,7 @@ filters             chooses spans by category and predicate
 events              brings the events of all layouts in one form
 history             reads events for spans from the store of each layout
 stream_history      reads events of named streams, of any layout
+histories           opens the history of each layout of a deployment
 batch_reading       reads ranges of many streams in batches, where a layout can
 hydration           reads the events for the spans of a page, several streams at the same time
 page_filling        fills a page with events up to its size

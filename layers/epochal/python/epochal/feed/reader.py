@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
 from epochal.feed.filters import Predicate, span_filter
-from epochal.feed.history import History, histories_of
+from epochal.feed.histories import histories_of
+from epochal.feed.history import History
 from epochal.feed.hydration import (
     Hydrate,
     HydrateUnopened,
