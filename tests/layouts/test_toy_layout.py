@@ -13,6 +13,7 @@ import pytest
 from epochal import plugins
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent
+from epochal.feed.history import History
 from epochal.feed.hydration import Hydrate
 from epochal.layout import registry
 from epochal.layout.changes import Span
@@ -121,7 +122,7 @@ PORT = Port(
 
 
 @dataclass(frozen=True, slots=True)
-class ListHistory:
+class ListHistory(History):
     table: str
     driver: Driver
     name = "toy"

@@ -39,7 +39,7 @@ class Plugin:
     Attributes:
         port: returns the `layout.port.Port` that the feed, the indexer, care and a deployment use.
         open_streams: opens a deployment's store of named streams, from settings, a driver and a codec.
-        open_history: opens the reader of its events for the feed (`feed.history`), from the same.
+        open_history: opens the reader of its events for the feed (`feed.history.History`), from the same.
         history_of: returns the reader of the events of a store of a class of its own, and None for any other store.
         options: dataclass of its settings, each declared as those of `settings.Options` are.
         check_options: raises `InvalidInput` if the settings of a stage do not go together.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from epochal.errors import InvalidInput
 from epochal.feed.events import FeedEvent
@@ -150,8 +150,8 @@ class FeedReader:
     @property
     def declared(self) -> frozenset[str]:
         """Stream categories whose names contain `-`, as they were declared to the stores."""
-        registries = (getattr(history, "categories", None) for history in self.histories)
-        return frozenset[str]().union(*(getattr(registry, "declared", ()) for registry in registries))
+        rules = (history.categories for history in self.histories)
+        return frozenset[str]().union(*(rule.declared for rule in rules if rule is not None))
 
     def categories(self, partition: int) -> Categories:
         """Return the rule that finds the category of each stream of a partition.
@@ -161,8 +161,8 @@ class FeedReader:
         """
         layout = layout_of(partition)
         for history in self.histories:
-            if history.name == layout.name and (registry := getattr(history, "categories", None)) is not None:
-                return cast("Categories", registry)
+            if history.name == layout.name and (rule := history.categories) is not None:
+                return rule
         return layout.port.categories
 
     def place(self, partition: int, start: FeedStart) -> Checkpoint:
@@ -439,8 +439,7 @@ class FeedReader:
             partition: number of the partition.
             stream: name of the stream.
         """
-        removal_of = getattr(self._history(partition), "removal_of", None)
-        return None if removal_of is None else cast("Removal | None", removal_of(stream))
+        return self._history(partition).removal_of(stream)
 
     def spans(
         self,
@@ -624,9 +623,7 @@ class FeedReader:
             partition: number of the partition.
             fetch: False leaves bodies that lie in the bucket as claims.
         """
-        history = self._history(partition)
-        unopened = getattr(history, "unopened", history.events)
-        return cast("HydrateUnopened", unopened(fetch=fetch))
+        return self._history(partition).unopened(fetch=fetch)
 
     def _history(self, partition: int) -> History:
         """Return the history of a partition's layout; raise `InvalidInput` if it was not given."""

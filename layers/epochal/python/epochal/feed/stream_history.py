@@ -22,6 +22,7 @@ from epochal.feed.events import (
     unreadable_event,
     unreadable_events,
 )
+from epochal.feed.history import History
 from epochal.feed.hydration import Hydrate, HydrateUnopened, read_in_halves
 from epochal.layout.changes import Removal, RemovalKind
 from epochal.layout.source import End
@@ -37,7 +38,7 @@ from epochal.store.streams import Streams, streams_of
 
 
 @dataclass(frozen=True, slots=True)
-class StreamHistory:
+class StreamHistory(History):
     """Reads the events of named streams from their store.
 
     Attributes:
@@ -174,22 +175,27 @@ def _fed(
 
 
 @dataclass(frozen=True)
-class DeployedHistory:
+class DeployedHistory(History):
     """Reads the events of a deployment's named streams; their store is opened at the first read.
 
     A function starts without it.
 
     Attributes:
-        name: layout in which the streams are stored.
+        layout: name of the layout in which the streams are stored.
         of: function that opens their store.
         settings, driver, codec: its arguments.
     """
 
-    name: str
+    layout: str
     of: Callable[[Settings, Driver, BodyCodec], Streams]
     settings: Settings
     driver: Driver
     codec: BodyCodec
+
+    @property
+    def name(self) -> str:
+        """Name of the layout in which the streams are stored."""
+        return self.layout
 
     def on(self, driver: Driver) -> Self:
         """Return the same history through another driver."""

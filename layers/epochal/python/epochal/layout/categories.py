@@ -11,6 +11,10 @@ from epochal.lazy_dataclasses import dataclass
 class Categories(Protocol):
     """Decides which streams belong to a category."""
 
+    @property
+    def declared(self) -> frozenset[str]:
+        """Categories whose names contain `-`, as they were declared to the store."""
+
     def of(self, stream: str) -> str:
         """Return the category of a stream."""
 
@@ -23,6 +27,11 @@ class CategoriesBy:
     """Puts each stream in the one category that a function of its name returns."""
 
     name: Callable[[str], str]
+
+    @property
+    def declared(self) -> frozenset[str]:
+        """Empty, since the function alone decides."""
+        return frozenset()
 
     def of(self, stream: str) -> str:
         """Return the category of a stream."""

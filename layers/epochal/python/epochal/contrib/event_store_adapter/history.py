@@ -14,6 +14,7 @@ from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, run_on_tables
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent, unreadable_events
+from epochal.feed.history import History
 from epochal.feed.hydration import Hydrate, read_in_halves
 from epochal.layout.healing import end_since
 from epochal.lazy_dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from epochal.store.encoding import BodyCodec
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateHistory:
+class AggregateHistory(History):
     """Reads the events of aggregates for readers of the feed.
 
     Attributes:

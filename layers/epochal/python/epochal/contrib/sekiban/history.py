@@ -16,6 +16,7 @@ from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
 from epochal.feed.events import FeedEvent, tagged_feed_event, unreadable_events
+from epochal.feed.history import History
 from epochal.feed.hydration import Hydrate
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.tag_answers import TagEntry
@@ -49,7 +50,7 @@ class TagPlaces:
 
 
 @dataclass(frozen=True, slots=True)
-class TagHistory:
+class TagHistory(History):
     """The history of tagged events for the feed, each tag read as a stream."""
 
     store: DcbEvents
