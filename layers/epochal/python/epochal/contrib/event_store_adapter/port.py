@@ -181,7 +181,7 @@ WHERE: Condition = equals("seq_nr", number(HEAD))
 
 
 def appended(item: Item) -> Change | None:
-    """Return the change that a head's latest append made; None for kept copies.
+    """Return what a head's latest append changed; None for an item that is a kept copy of a snapshot.
 
     It is the span of its events, or, if another library wrote last, only that the aggregate was touched.
 

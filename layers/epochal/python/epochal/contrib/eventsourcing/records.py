@@ -68,7 +68,7 @@ def logged(stored: StoredEvent) -> Event:
 
 
 def version_of(event: Recorded) -> int:
-    """Return the aggregate version that an event made; raise `CorruptData` if its metadata are malformed.
+    """Return an event's aggregate version, from metadata or else index + 1; may raise `CorruptData`.
 
     Raises:
         CorruptData: the event's metadata was not written by this module.
