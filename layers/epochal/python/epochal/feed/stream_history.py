@@ -78,7 +78,7 @@ class StreamHistory(History):
         head = self._head(stream)
         if head is None:
             return None
-        emptied = 0 < head.low_water == head.version and not getattr(head, "unfolds", ())
+        emptied = 0 < head.low_water == head.version and not head.token().unfolds
         kind: RemovalKind = "deleted" if head.deleted else "emptied" if emptied else "pruned"
         removal = End(stream, head.version, head.low_water, left=kind).removal
         return None if removal is None else removal._replace(next=removal.end)
