@@ -110,7 +110,7 @@ def newest(
     output.document(view, [*map(output.item_line, page.items), end])
 
 
-@click.command()
+@click.command(short_help="Wait until the feed has the events of STREAM up to VERSION.")
 @click.argument("stream")
 @click.argument("version", type=click.IntRange(min=1))
 @click.option(

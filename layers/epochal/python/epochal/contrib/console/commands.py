@@ -16,7 +16,7 @@ from epochal.hosting.indexer_state import indexer_states
 from epochal.hosting.services import invoker, measuring, reactions_of
 
 
-@click.command()
+@click.command(short_help="Show the store in a browser, until the command is interrupted.")
 @click.option(
     "--port", type=click.IntRange(min=0, max=65535), default=0, help="0, the default, is a free one."
 )

@@ -52,7 +52,7 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
     return {name: value for name, _separator, value in pairs}
 
 
-@local.command()
+@local.command(short_help="Start the embedded AWS and deploy this project to it.")
 @click.option(
     "--app", help="Command that runs the CDK application, in this folder. The default is that of cdk.json."
 )
@@ -122,7 +122,7 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
         click.echo("no longer watching; `epochal local down` stops the embedded AWS", err=True)
 
 
-@local.command()
+@local.command(short_help="Print the latest log lines of deployed functions.")
 @click.argument("name", default="")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new lines until interrupted.")
 @click.option(
@@ -162,7 +162,7 @@ def _print_logs(lines: Iterable[LogLine]) -> None:
             output.document(view, [head + shown[0], *shown[1:]] if shown else [])
 
 
-@local.command()
+@local.command(short_help="Print the variables that point a shell at the deployed store.")
 @click.option("--store", help="Name of the store, if several are deployed.")
 @click.option(
     "--unset",

@@ -55,7 +55,7 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
     output.stream(pending, shown, _line)
 
 
-@timers.command()
+@timers.command(short_help="Cancel the pending timer NAME of STREAM or of --tag.")
 @click.argument("named", nargs=-1, required=True, metavar="[STREAM] NAME")
 @_TAGS
 @on_streams
@@ -86,7 +86,7 @@ def _line(timer: Timer) -> str:
 # Commands on the whole deployment: they list due timers, and arm all timers anew.
 
 
-@timers.command("due")
+@timers.command("due", short_help="List timers that are due, now or --within, and not fired.")
 @click.option(
     "--within", type=Seconds(min=0), default=0.0, help="Seconds; what is due by then is listed too."
 )
@@ -126,7 +126,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
     output.document(view, [*output.harmless("\n".join(rebuilt.troubles)), _said(rebuilt)])
 
 
-@timers.command("take-over")
+@timers.command("take-over", short_help="Set timers of copied or imported streams anew, to fire here.")
 @on_store
 def take_over(store: OpenedStore) -> None:
     """Set pending timers of copied or imported streams anew, to fire here, and print their number.

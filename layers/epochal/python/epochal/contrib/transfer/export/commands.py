@@ -55,7 +55,7 @@ UNTIL = click.option(
 )
 
 
-@click.command(name="export")
+@click.command(name="export", short_help="Write events of the feed, of tables or of exports into files.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -271,7 +271,7 @@ def _source(store: OpenedStore) -> str:
     return f"{where} {store.deployment.settings.index_table}".strip()
 
 
-@click.command()
+@click.command(short_help="Run a SELECT in DuckDB over `events`; print the rows.")
 @click.argument("statement")
 @click.argument("place", type=click.Path(path_type=Path), required=False)
 @CATEGORIES
