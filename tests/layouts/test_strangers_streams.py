@@ -92,7 +92,7 @@ class Card:
     latest: int
     low_water = 0
     deleted = False
-    earlier = ()
+    earlier_spans = ()
 
     @property
     def version(self) -> int:

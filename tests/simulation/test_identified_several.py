@@ -125,7 +125,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
 def the_first_stream_tells_of_all(patch: Patch) -> None:
     def first(table: str, appends: Any) -> Steps[Any]:
         batch, expected = appends[0]
-        found = yield from identified.begin(table, batch, expected)
+        found = yield from identified.load_head_or_outcome(table, batch, expected)
         if not isinstance(found, Appended):
             return None
         return Appended(streams={batch.stream: found for batch, _ in appends}, replayed=True)

@@ -247,8 +247,8 @@ def fences_are_not_checked(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = key_records.made_record
-    patch.setattr(several_key, "made_record", lambda *given: replace(kept(*given), condition=None))
+    kept = key_records.make_record_put
+    patch.setattr(several_key, "make_record_put", lambda *given: replace(kept(*given), condition=None))
 
 
 def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:

@@ -340,11 +340,11 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
             return known
         return (yield from sound(table, batch, known))
 
-    extend = writes.extend
+    extend = writes.plan_extension
     patch.setattr(attempts, "_close_first", by_own_rule)
     patch.setattr(
         attempts,
-        "extend",
+        "plan_extension",
         lambda table, batch, known: (
             None
             if reckons_full(writes.token_of(known)) and writes.may_be_followed(known)
@@ -408,8 +408,10 @@ def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
 
 
 def unfolds_stay_on_the_page_that_is_left(patch: Patch) -> None:
-    sound = writes.begin
-    patch.setattr(attempts, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
+    sound = writes.plan_page
+    patch.setattr(
+        attempts, "plan_page", lambda table, batch, known, _unfolds: sound(table, batch, known, b"")
+    )
 
 
 def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
@@ -427,8 +429,8 @@ def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
         condition = All(writes.unchanged(state, known.version).conditions[:2])
         return replace(planned, write=replace(planned.write, condition=condition))
 
-    extend = writes.extend
-    patch.setattr(attempts, "extend", open_for_unfolds)
+    extend = writes.plan_extension
+    patch.setattr(attempts, "plan_extension", open_for_unfolds)
 
 
 def what_a_prune_leaves_of_the_last_page_has_no_unfolds(patch: Patch) -> None:
@@ -457,8 +459,8 @@ def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
         holder = yield from reading.load_page(head.table, head.stream, head.unfolds_at)
         return replace(head, unfolds=b"" if holder is None else holder.unfolds)
 
-    patch.setattr(reading, "with_unfolds", once)
-    patch.setattr(attempts, "with_unfolds", once)
+    patch.setattr(reading, "load_missing_unfolds", once)
+    patch.setattr(attempts, "load_missing_unfolds", once)
 
 
 def a_page_without_unfolds_of_its_own_is_named(patch: Patch) -> None:

@@ -185,12 +185,12 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = key_records.made_record
+    kept = key_records.make_record_put
 
     def free(*given: Any) -> Any:
         return replace(kept(*given), condition=None)
 
-    patch.setattr(several_key, "made_record", free)
+    patch.setattr(several_key, "make_record_put", free)
 
 
 def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:

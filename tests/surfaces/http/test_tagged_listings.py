@@ -13,7 +13,7 @@ from epochal.model.events import Event, Recorded
 from epochal.model.tag_answers import TagCount
 from epochal.pages.reading import query
 from epochal.pages.tags.entries import stream_of
-from epochal.pages.tags.listing import stand_after
+from epochal.pages.tags.listing import begin_read_after
 from epochal.store.listings import GroupCount, TaggedListings
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
@@ -70,7 +70,7 @@ def test_an_event_in_the_middle_is_found_in_few_requests(
     listings, made = long
     for each in made:
         before = listings.store.driver.meter.requests
-        listings.store.driver.run(stand_after(listings.store.site, "t:1", each.place))
+        listings.store.driver.run(begin_read_after(listings.store.site, "t:1", each.place))
         assert listings.store.driver.meter.requests - before <= 12
 
 

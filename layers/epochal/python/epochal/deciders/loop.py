@@ -209,12 +209,12 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         """
 
     @abstractmethod
-    def _earlier(self, written: Any) -> tuple[R, T]:
+    def _reconstruct_answer(self, written: Any) -> tuple[R, T]:
         """Return the answer that an earlier call with the key received, reconstructed from what it wrote."""
 
     def _as_earlier(self, written: Any) -> Earlier[R, T]:
         """Return the earlier call's answer, to be reconstructed when it is needed."""
-        return Earlier(answer=partial(self.over(self.driver.reading_back())._earlier, written))  # noqa: SLF001  its own
+        return Earlier(answer=partial(self.over(self.driver.reading_back())._reconstruct_answer, written))  # noqa: SLF001  its own
 
     def decide(self, *, attempts: int = ATTEMPTS, metadata: Mapping[str, Any] | None = None) -> tuple[R, T]:
         """Load, decide and append, again if others were faster; return the function's result and the outcome.

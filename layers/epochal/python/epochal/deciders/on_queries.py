@@ -277,7 +277,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         events = () if self.key is None else self.decisions.store.appended(self.key)
         return self._as_earlier(events) if events else model
 
-    def _earlier(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
+    def _reconstruct_answer(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
         """Reconstruct the answer of an earlier call with the same key, by folding the events before it."""
         query, store = query_of(self.projections), self.decisions.store
         answer = store.read(query)

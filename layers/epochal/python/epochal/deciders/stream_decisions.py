@@ -379,9 +379,12 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             raise InvalidInput("decide", "must return a sequence of events for each party, in order")
         return result, [decision_of((None, events)) for events in answer]
 
-    def _earlier(self, written: Mapping[str, Appended]) -> tuple[R, _All]:
+    def _reconstruct_answer(self, written: Mapping[str, Appended]) -> tuple[R, _All]:
         """Reconstruct the answer of an earlier call with the key from what it wrote."""
-        answers = [_earlier(party, written[party.stream], whole=self.with_result) for party in self.parties]
+        answers = [
+            _reconstruct_outcome(party, written[party.stream], whole=self.with_result)
+            for party in self.parties
+        ]
         outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in answers))
         result = self._answer([state for state, _ in answers])[0] if self.with_result else cast("R", None)
         return result, outcome
@@ -428,7 +431,7 @@ def _plan_stream(party: Party[S, E], base: Loaded[S], decision: Decision[None, E
     return StreamPlan(base=base, state=state, events=decided, append=append, also=decision.also)
 
 
-def _earlier(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, Transacted[S, E]]:
+def _reconstruct_outcome(party: Party[S, E], written: Appended, *, whole: bool) -> tuple[S, Transacted[S, E]]:
     """Reconstruct the outcome of a stored decision and, with `whole`, the state it was made on.
 
     Args:

@@ -91,7 +91,7 @@ def scan(
         after: position that the page begins at; None for the beginning.
         limit: most tags of the page.
     """
-    first, requests, units = listings.tags_page(group), 0, 0.0
+    first, requests, units = listings.make_tag_scan(group), 0, 0.0
 
     def part(place: ScanPosition) -> Counter[str] | None:
         """Return the number of events of each of the tenant's tags in one part of the table, or None.

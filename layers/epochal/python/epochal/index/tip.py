@@ -114,7 +114,7 @@ class Tip:
         return self.span.next
 
     @property
-    def earlier(self) -> tuple[StoredSpan, ...]:
+    def earlier_spans(self) -> tuple[StoredSpan, ...]:
         """Always empty: events before those in the Tip are in calves, which are read separately."""
         return ()
 

@@ -131,7 +131,7 @@ def done_record(
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
 
 
-def made_record(
+def make_record_put(
     table: str, record: KeyRecord, append_id: bytes, contents: bytes, seen: Sequence[RecordContents] = ()
 ) -> Put:
     """Make the conditional put of a key's record that goes with an append to several streams.

@@ -138,7 +138,7 @@ class Head(Protocol):
         """The events that the head carries, the last ones of the stream."""
 
     @property
-    def earlier(self) -> Sequence[EventSpan]:
+    def earlier_spans(self) -> Sequence[EventSpan]:
         """Small events that came with the head and precede those that it carries, without gaps, oldest first."""
 
     def token(self) -> Token:
@@ -309,7 +309,7 @@ class StreamLayout(Protocol[H, C]):
             whole: whether all events are wanted. A layout may read the first of them with the head, which then has
                 them for `stand`.
             recent: whether the newest events are wanted. A layout may read some of them with the head, in the same
-                request, which then has them as `earlier` and for `stand`.
+                request, which then has them as `earlier_spans` and for `stand`.
         """
 
     def begin(

@@ -62,17 +62,17 @@ def append(
         TooLarge: the events do not fit an item.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    begin = expected_head(expected) if start is UNREAD else start
+    first_head = expected_head(expected) if start is UNREAD else start
     known_head: Known[Page]
-    if begin is not UNREAD:
-        known_head = begin
+    if first_head is not UNREAD:
+        known_head = first_head
     elif batch.ids:
         from epochal.pages import identified  # noqa: PLC0415  a function starts without it
 
-        earlier = yield from identified.begin(table, batch, expected)
-        if isinstance(earlier, Appended | Undetermined | Conflict):
-            return earlier
-        known_head = earlier
+        head_or_outcome = yield from identified.load_head_or_outcome(table, batch, expected)
+        if isinstance(head_or_outcome, Appended | Undetermined | Conflict):
+            return head_or_outcome
+        known_head = head_or_outcome
     else:
         head = yield from load_head(table, batch.stream)
         if not accepts(expected, head):

@@ -14,16 +14,16 @@ from epochal.pages.items import (
     Page,
     read_page,
 )
-from epochal.pages.reading import load_head, load_page, with_unfolds
+from epochal.pages.reading import load_head, load_missing_unfolds, load_page
 from epochal.pages.writes import (
     Planned,
-    begin,
     close,
-    extend,
     index_of,
     is_own,
     known_state,
     may_be_followed,
+    plan_extension,
+    plan_page,
     token_of,
     unfolds_for_next,
 )
@@ -48,19 +48,19 @@ class Blocked:
 
 def write(table: str, batch: Packed, known_head: Known[Page]) -> Steps[Planned | Blocked]:
     """Try to append on exactly the known last page, or after it; return the write, or what blocked it."""
-    planned = yield from next_write(table, batch, known_head)
+    planned = yield from prepare_write(table, batch, known_head)
     if isinstance(planned, Blocked):
         return planned
     reply = yield planned.write
     if isinstance(reply, Overflow) and may_be_followed(known_head):
-        extension, planned = planned, (yield from next_write(table, batch, known_head, extending=False))
+        extension, planned = planned, (yield from prepare_write(table, batch, known_head, extending=False))
         if isinstance(planned, Blocked):
             return replace(planned, planned=extension)
         reply = yield planned.write
     return read_reply(planned, reply)
 
 
-def next_write(
+def prepare_write(
     table: str, batch: Packed, known_head: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
     """Plan the write that appends a batch, closing the last page if it must; return it, or what blocks it.
@@ -73,18 +73,18 @@ def next_write(
     if version_of(known_head) + batch.count > MAX_VERSION:
         raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
     if known_head is None:
-        return begin(table, batch, None, b"")
+        return plan_page(table, batch, None, b"")
     if isinstance(known_head, Page) and known_head.deleted:
         return Blocked(page=known_head)
-    planned = extend(table, batch, known_head) if extending else None
+    planned = plan_extension(table, batch, known_head) if extending else None
     if planned is not None:
         return planned
     if is_own(table, batch.stream, known_head):
-        return (yield from _begin_after(table, batch, known_head))
+        return (yield from _plan_page_after(table, batch, known_head))
     head = yield from load_head(table, batch.stream)
     if head is None or (head.version, head.etag) != (known_head.version, known_head.etag):
         return Blocked(page=head)
-    return (yield from next_write(table, batch, head, extending=extending))
+    return (yield from prepare_write(table, batch, head, extending=extending))
 
 
 def read_reply(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
@@ -107,24 +107,24 @@ def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
     The page that refused the write is kept in `before`, if it is the one before the last.
     """
     if page is not None and (page.deleted or not page.full):
-        return (yield from with_unfolds(page))
+        return (yield from load_missing_unfolds(page))
     head = yield from load_head(table, stream)
     if head is None or page is None or page.version != head.index:
         return head
     return replace(head, before=(page,))
 
 
-def _begin_after(table: str, batch: Packed, known_head: Page | Token) -> Steps[Planned | Blocked]:
+def _plan_page_after(table: str, batch: Packed, known_head: Page | Token) -> Steps[Planned | Blocked]:
     """Close the known page unless it is full, and plan the next one; return that, or what blocked it."""
     closed = yield from _close_first(table, batch, known_head)
     if isinstance(closed, Blocked):
         return closed
     if batch.unfolds is not None or not token_of(closed).unfolds:
-        return begin(table, batch, closed, b"")
+        return plan_page(table, batch, closed, b"")
     page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
     if page is None or page.version != known_head.version:
         return Blocked(page=page)
-    return replace(begin(table, batch, closed, unfolds_for_next(page)), onto=page)
+    return replace(plan_page(table, batch, closed, unfolds_for_next(page)), onto=page)
 
 
 def _page_of(table: str, stream: str, known_head: Token) -> Steps[Page | None]:

@@ -36,7 +36,7 @@ from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.moments import Ticks
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.tokens import version_of
-from epochal.pages.attempts import Blocked, head_from, next_write
+from epochal.pages.attempts import Blocked, head_from, prepare_write
 from epochal.pages.batch import Packed
 from epochal.pages.evidence import Applied, NotApplied, OwnWrite, Unknowable, Verdict, verdict_of_all
 from epochal.pages.frames import time_of
@@ -132,7 +132,9 @@ class CommitPart(Protocol[R_co]):
         It is called before the first write, too.
         """
 
-    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | R_co | None]:
+    def load_earlier_outcome(
+        self, writes: Writes, refusal: Refusal, tries: Tries
+    ) -> Steps[Outcome | R_co | None]:
         """Return the outcome of an earlier call, if a record has it; None if not.
 
         Args:
@@ -169,7 +171,7 @@ def run_commit(commit: Commit, part: CommitPart[R]) -> Steps[Ended[R]]:
         Unavailable: a response was lost, and a condition of the caller's own fails now.
     """
     # 1. Read the last pages that the caller does not know.
-    heads, leaving, tries = dict(commit.known_heads), set[str](), tuple[Plan, ...]()
+    heads, overfull, tries = dict(commit.known_heads), set[str](), tuple[Plan, ...]()
     unread = [stream for stream in (*commit.writes, *commit.fences) if stream not in heads]
     moved: Heads = yield from last_pages(commit.table, unread)
     refusals, pause = 0, None
@@ -185,8 +187,8 @@ def run_commit(commit: Commit, part: CommitPart[R]) -> Steps[Ended[R]]:
             continue
         # 4. Plan the writes; a page that turns out to be another begins the next round.
         heads |= moved
-        leaving.difference_update(moved)
-        plan = yield from _plan(commit, part, heads, leaving)
+        overfull.difference_update(moved)
+        plan = yield from _plan(commit, part, heads, overfull)
         if not isinstance(plan, Plan):
             moved = plan
             continue
@@ -197,7 +199,7 @@ def run_commit(commit: Commit, part: CommitPart[R]) -> Steps[Ended[R]]:
             case Done():
                 return Ended(outcome=part.appended(plan.writes), tries=tries)
             case Overflow():
-                leaving |= _too_small(plan, reply)
+                overfull |= _streams_needing_new_page(plan, reply)
                 moved = {}
             case Refusal():
                 # 6. Find out whether a try whose answer was lost was applied, or an earlier call.
@@ -284,7 +286,7 @@ def _known_outcome(
             streams = {stream: Undetermined(first=write.first) for stream, write in plan.writes.items()}
             return Undetermined(streams=streams)
         case NotApplied():
-            return (yield from part.earlier(plan.writes, refusal, tries))
+            return (yield from part.load_earlier_outcome(plan.writes, refusal, tries))
 
 
 def _operation(plan: Plan) -> TransactionWrite | Transact:
@@ -292,7 +294,7 @@ def _operation(plan: Plan) -> TransactionWrite | Transact:
 
 
 def _plan(
-    commit: Commit, part: CommitPart[R], heads: dict[str, Known[Page]], leaving: Container[str]
+    commit: Commit, part: CommitPart[R], heads: dict[str, Known[Page]], overfull: Container[str]
 ) -> Steps[Plan | Heads]:
     """Plan the writes of one try, closing pages where needed; return it, or the last pages that changed.
 
@@ -315,11 +317,11 @@ def _plan(
         writes = dict[str, Planned]()
         for stream in commit.writes:
             batch = part.batch(stream, writes)
-            planned = yield from next_write(
+            planned = yield from prepare_write(
                 commit.table,
                 replace(batch, above=above) if commit.one_stamp else batch,
                 heads[stream],
-                extending=stream not in leaving,
+                extending=stream not in overfull,
             )
             if isinstance(planned, Blocked):
                 return {stream: (yield from head_from(commit.table, stream, planned.page))}
@@ -337,7 +339,7 @@ def _latest(commit: Commit, heads: Mapping[str, Known[Page]]) -> Ticks:
     return max((state.time for state in states if state is not None), default=NEVER)
 
 
-def _too_small(plan: Plan, reply: Overflow) -> set[str]:
+def _streams_needing_new_page(plan: Plan, reply: Overflow) -> set[str]:
     """Return the streams whose extended page a new one may follow; raise `TooLarge` if there are none.
 
     They must begin a new page, since extending the last one exceeds its size limit.

@@ -40,7 +40,7 @@ from epochal.pages.evidence import (
     was_applied,
 )
 from epochal.pages.items import Page, page_key
-from epochal.pages.reading import load_head, query, readable_pages, with_unfolds
+from epochal.pages.reading import load_head, load_missing_unfolds, query, readable_pages
 from epochal.pages.writes import ANYWHERE
 from epochal.plan.batches import settled
 from epochal.plan.ops import Steps
@@ -50,7 +50,7 @@ LOOKED_BACK: Final = 8
 small events has some hundred; each page has an append at least. Four KB cost a read unit, a fifth of an append."""
 
 
-def begin(
+def load_head_or_outcome(
     table: str, batch: Packed, expected: ExpectedVersion
 ) -> Steps[Page | Appended | Undetermined | Conflict | None]:
     """Read the last page for a batch with ids; return it, or the outcome if nothing is to be appended.
@@ -80,32 +80,32 @@ def find_all(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> S
     Returns:
         The outcome, if every batch is in its stream already; None if not.
     """
-    begun = yield from _begin_each(table, appends)
+    searches = yield from _load_heads_or_outcomes(table, appends)
     heads = {
         batch.stream: refusing_head(search) if isinstance(search, Conflict) else search
-        for (batch, _), search in zip(appends, begun, strict=True)
+        for (batch, _), search in zip(appends, searches, strict=True)
         if not isinstance(search, Appended | Undetermined)
     }
-    if heads and len(heads) < len(begun):
+    if heads and len(heads) < len(searches):
         # A transaction that is under way may show in one stream earlier than in another.
         places = {(stream, index): None for stream, head in heads.items() for index in _ends(head)}
         yield from settled((table, page_key(*place)) for place in places)
-        begun = yield from _begin_each(table, appends)
+        searches = yield from _load_heads_or_outcomes(table, appends)
     streams = {
         batch.stream: outcome
-        for (batch, _), outcome in zip(appends, begun, strict=True)
+        for (batch, _), outcome in zip(appends, searches, strict=True)
         if isinstance(outcome, Appended)
     }
-    return Appended(streams=streams, replayed=True) if len(streams) == len(begun) else None
+    return Appended(streams=streams, replayed=True) if len(streams) == len(searches) else None
 
 
-def _begin_each(
+def _load_heads_or_outcomes(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
 ) -> Steps[list[Page | Appended | Undetermined | Conflict | None]]:
-    begun: list[Page | Appended | Undetermined | Conflict | None] = []
+    searches: list[Page | Appended | Undetermined | Conflict | None] = []
     for batch, expected in appends:
-        begun.append((yield from begin(table, batch, expected)))
-    return begun
+        searches.append((yield from load_head_or_outcome(table, batch, expected)))
+    return searches
 
 
 def _ends(head: Page | None) -> tuple[int, ...]:
@@ -190,4 +190,4 @@ def _load_back(table: str, stream: str) -> Steps[Page | None]:
     """Read the last page of a stream, and some pages before it in the same request."""
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=LOOKED_BACK)
     pages = list(readable_pages(table, reply.items))
-    return (yield from with_unfolds(replace(pages[0], before=tuple(pages[:0:-1])))) if pages else None
+    return (yield from load_missing_unfolds(replace(pages[0], before=tuple(pages[:0:-1])))) if pages else None

@@ -125,7 +125,7 @@ class Page:
         return _span(self, min(max(self.base, self.low_water), self.version), self.version, {})
 
     @property
-    def earlier(self) -> tuple[PageSpan, ...]:
+    def earlier_spans(self) -> tuple[PageSpan, ...]:
         """Spans of the small events that came with this page and precede its own, without gaps, oldest first."""
         spans, first = list[PageSpan](), max(self.base, self.low_water)
         if first != self.index:

@@ -142,15 +142,15 @@ class UnfoldsPart:
     def records(self, writes: Writes) -> tuple[Put]:
         """Make the write of the key's record, with the etag that the unfolds leave."""
         etag = writes[self.unfolds.stream].token.etag or ""
-        leaving = replace(self.unfolds, etag=etag)
-        return (done_record(self.table, self.record, leaving, version_of(self.known_head), self.seen),)
+        unfolds = replace(self.unfolds, etag=etag)
+        return (done_record(self.table, self.record, unfolds, version_of(self.known_head), self.seen),)
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[UnfoldsRefused[Page] | None]:
         """Return the refusal if the last page has moved."""
         yield from ()
         return self._refused(_read(moved[self.unfolds.stream]), self.seen, tries) if moved else None
 
-    def earlier(
+    def load_earlier_outcome(
         self,
         writes: Writes,  # noqa: ARG002  the record tells
         refusal: Refusal,

@@ -18,8 +18,8 @@ from epochal.pages.items import Page
 from epochal.pages.joined import append_whole, outcomes_of_joined
 from epochal.pages.reading import (
     advance,
-    begin,
     begin_batch,
+    begin_read,
     cursor_at,
     is_batched,
     load_head,
@@ -144,7 +144,7 @@ class Pages:
         load = load_whole if whole else load_recent if recent else load_head
         return load(table, stream, consistent=consistent)
 
-    begin = staticmethod(begin)
+    begin = staticmethod(begin_read)
     is_batched = staticmethod(is_batched)
     begin_batch = staticmethod(begin_batch)
     stand = staticmethod(cursor_at)

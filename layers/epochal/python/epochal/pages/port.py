@@ -39,7 +39,7 @@ from epochal.pages.items import (
     unfolds_size,
     write_frames,
 )
-from epochal.pages.reading import advance, begin, query
+from epochal.pages.reading import advance, begin_read, query
 from epochal.pages.tags.entries import read_label
 from epochal.plan.conditions import Condition, Present
 from epochal.plan.ops import Steps
@@ -73,7 +73,7 @@ def pages_source(table: str, partitions: int = 1) -> Source:
 
 def heal_pages(table: str) -> Heal:
     """Make the function that reads events missing from the feed from the pages of their streams."""
-    return heal_streams("pages", partial(begin, table), partial(advance, table), _writes)
+    return heal_streams("pages", partial(begin_read, table), partial(advance, table), _writes)
 
 
 def _source(settings: Settings) -> Source:

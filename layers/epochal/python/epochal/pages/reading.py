@@ -99,7 +99,7 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     changed or the next one exists.
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
-    return (yield from with_unfolds(read_page(reply.items[0], table))) if reply.items else None
+    return (yield from load_missing_unfolds(read_page(reply.items[0], table))) if reply.items else None
 
 
 def load_recent(
@@ -110,7 +110,9 @@ def load_recent(
     if not reply.items:
         return None
     head, *before = readable_pages(table, reply.items)
-    return (yield from with_unfolds(replace(head, before=tuple(reversed(before))) if before else head))
+    return (
+        yield from load_missing_unfolds(replace(head, before=tuple(reversed(before))) if before else head)
+    )
 
 
 def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:
@@ -135,9 +137,11 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
         return None
     if reply.last is None:
         before = tuple(readable_pages(table, reply.items[:-1]))
-        return (yield from with_unfolds(read_page(reply.items[-1], table, before)))
+        return (yield from load_missing_unfolds(read_page(reply.items[-1], table, before)))
     head = yield from load_head(table, stream, consistent=consistent)
-    return head and (yield from with_unfolds(replace(head, before=tuple(readable_pages(table, reply.items)))))
+    return head and (
+        yield from load_missing_unfolds(replace(head, before=tuple(readable_pages(table, reply.items))))
+    )
 
 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
@@ -146,7 +150,7 @@ def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
     return None if reply.item is None else read_page(reply.item, table)
 
 
-def with_unfolds(head: Page) -> Steps[Page]:
+def load_missing_unfolds(head: Page) -> Steps[Page]:
     """Return a last page with its unfolds, which are read if another page has them.
 
     The other page loses the unfolds only when they are out of date. Then the stream has a new last page, which is read
@@ -173,7 +177,7 @@ def with_unfolds(head: Page) -> Steps[Page]:
         head = last
 
 
-def begin(
+def begin_read(
     table: str, stream: str, start: int | None, *, forward: bool = True, limit: int | None = None
 ) -> Steps[Cursor | None]:
     """Read the last page of a stream and return a cursor at event `start`; None if there is no stream.

@@ -22,7 +22,7 @@ from epochal.layout.key_records import (
     RecordContents,
     check_contents,
     load_record,
-    made_record,
+    make_record_put,
     read_record,
 )
 from epochal.layout.streams import decision_id
@@ -75,7 +75,7 @@ class SeveralKey:
             streams=tuple(sorted(counts)), record=record, append_id=batches[0].append_id, counts=counts
         )
 
-    def record_of(self, table: str, appended: Mapping[str, Appended]) -> Put:
+    def make_record_put(self, table: str, appended: Mapping[str, Appended]) -> Put:
         """Make the write of the key's record, which says what the append leaves in each stream."""
         out = Writer()
         for stream in self.streams:
@@ -84,7 +84,7 @@ class SeveralKey:
                 out.number(appended[stream].version - appended[stream].first)
             out.add(bytes.fromhex(appended[stream].token.etag or _NO_ETAG))
         bounds = () if self.bound is None else (self.bound,)
-        return made_record(table, self.record, self.append_id, out.written(), bounds)
+        return make_record_put(table, self.record, self.append_id, out.written(), bounds)
 
     def load_outcome(self, table: str, tries: Tries) -> Steps[Outcome | None]:
         """Read the key's record and return the outcome that it contains; None if there is no record."""

@@ -87,9 +87,9 @@ class StreamsPart:
             return ()
         read = {stream: _as_read(known_head) for stream, known_head in self.reads.items()}
         appended = {stream: write.appended for stream, write in writes.items()}
-        return (self.key.record_of(self.table, read | appended),)
+        return (self.key.make_record_put(self.table, read | appended),)
 
-    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  the record has them
+    def load_earlier_outcome(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  the record has them
         """Return the outcome of an earlier call under the key, after a refusal; None if there is none.
 
         If only the caller's own conditions are said to have failed, the record is read.

@@ -162,7 +162,7 @@ def unfolds_for_next(page: Page) -> bytes:
     return refer_to(page.index) if large else page.unfolds
 
 
-def begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
+def plan_page(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
     """Plan the write of a new page with a batch, after the known one or first; refused if it exists.
 
     The page says as well what is pruned: a deletion that was interrupted hides pages before it has emptied them.
@@ -170,10 +170,10 @@ def begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: b
     Args:
         unfolds: those stored, which stay where the batch does not replace them.
     """
-    return _cheaper(batch, lambda candidate: _begin(table, candidate, known_head, unfolds))
+    return _cheaper(batch, lambda candidate: _plan_page(table, candidate, known_head, unfolds))
 
 
-def _begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
+def _plan_page(table: str, batch: Packed, known_head: Page | Token | None, unfolds: bytes) -> Planned:
     """Plan the write of a new page with a batch in exactly this packing."""
     state = None if known_head is None else known_state(known_head)
     index = 0 if known_head is None else known_head.version
@@ -197,12 +197,12 @@ def _begin(table: str, batch: Packed, known_head: Page | Token | None, unfolds: 
     return Planned(write=put, stamp=stamp, token=token, onto=known_head, count=batch.count)
 
 
-def extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
+def plan_extension(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
     """Plan the write that adds a batch to the known page; None if it is full or has no room.
 
     A page without events accepts any batch, because a next page would begin at the same index.
     """
-    return _cheaper(batch, lambda candidate: _extend(table, candidate, known_head))
+    return _cheaper(batch, lambda candidate: _plan_extension(table, candidate, known_head))
 
 
 def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
@@ -217,7 +217,7 @@ def _cheaper(batch: Packed, plan: Callable[[Packed], _P]) -> _P:
     return denser if denser is not None and write_units(denser.token.size) < write_units(size) else planned
 
 
-def _extend(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
+def _plan_extension(table: str, batch: Packed, known_head: Page | Token) -> Planned | None:
     """Plan the write that adds a batch in exactly this packing to the known page; None if impossible."""
     state, before = known_state(known_head), token_of(known_head)
     if state is None or state.full:

@@ -18,13 +18,13 @@ from epochal.model.tag_answers import TagCount, TagEntry
 from epochal.model.tags import EVERYTHING, MAX_ASKED_BYTES, check_tag, group_of, parse_place
 from epochal.pages.tags.entries import EventOfTag, placed, recorded_each
 from epochal.pages.tags.listing import (
+    begin_read_after,
     count_since,
     entries_after,
     entry_of,
     latest,
+    make_tag_scan,
     read_tag,
-    stand_after,
-    tags_page,
 )
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Scan
@@ -149,7 +149,7 @@ class Listings(ABC):
         """
 
     @abstractmethod
-    def tags_page(self, group: str | None = None) -> Scan:
+    def make_tag_scan(self, group: str | None = None) -> Scan:
         """Make the first DynamoDB scan for the items that name the tags of a group, or all tags.
 
         Args:
@@ -163,7 +163,7 @@ class Listings(ABC):
         The number may be that of a part of the tag's events; `settled` returns the whole.
 
         Args:
-            item: item that the scan of `tags_page` returned.
+            item: item that the scan of `make_tag_scan` returned.
         """
 
     @abstractmethod
@@ -216,7 +216,7 @@ class Listings(ABC):
         """
         counts: Counter[str] = Counter()
         read = 0
-        for page in self.store.driver.pages(self.tags_page(group)):
+        for page in self.store.driver.pages(self.make_tag_scan(group)):
             counts_found = [count for item in page.items if (count := self.read_tag(item)) is not None]
             for counted in counts_found:
                 counts[counted.tag] += counted.events
@@ -350,9 +350,9 @@ class TaggedListings(Listings):
         check_group(group)
         return self._scanned(group)
 
-    def tags_page(self, group: str | None = None) -> Scan:
+    def make_tag_scan(self, group: str | None = None) -> Scan:
         """Make the scan that finds the tags of a group, or all tags."""
-        return tags_page(self.store.site, group)
+        return make_tag_scan(self.store.site, group)
 
     def read_tag(self, item: Item) -> TagCount | None:
         """Read the tag whose first page an item is, with its count; 0 if the tag has several pages."""
@@ -400,7 +400,7 @@ class TaggedListings(Listings):
         after, driver, site = checked_since(since), self.store.driver, self.store.site
         must_be_whole(page, "page", 1)
         page = min(page, PAGE)
-        cursor = driver.run(stand_after(site, tag, after, page))
+        cursor = driver.run(begin_read_after(site, tag, after, page))
         read = 0
         while cursor is not None and not cursor.at_end:
             cursor, entries = driver.run(entries_after(site, cursor, after, page - read % page))

@@ -815,7 +815,7 @@ class Streams:
             indices = range(span.base, span.next)
             stored = [span.read(index - span.base) for index in indices]
             events = tuple(recorded_events(head.stream, indices, stored, self.codec, fetch=fetch))
-            if head.earlier and not head.deleted:
+            if head.earlier_spans and not head.deleted:
                 events = (*self._events_before(head), *events)
         else:
             events = tuple(self._events_from(head, start, fetch=fetch))
@@ -832,7 +832,7 @@ class Streams:
     def _events_before(self, head: Head) -> list[Recorded]:
         """Return the events that came with a head before its own and need no further request, without gaps."""
         events = list[Recorded]()
-        for span in reversed(head.earlier):
+        for span in reversed(head.earlier_spans):
             before = small_events(head.stream, span, self.codec)
             if before is None:
                 break

@@ -506,7 +506,7 @@ class _OnAggregate(
         earlier = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
         return base if earlier is None else self._as_earlier(earlier)
 
-    def _earlier(self, appended: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
+    def _reconstruct_answer(self, appended: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
         """Return an earlier call's result, if wanted, by deciding again, and what that call appended.
 
         If the caller wants the decision's result, the decision is called again on the state before its events.

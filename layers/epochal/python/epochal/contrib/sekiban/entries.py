@@ -74,7 +74,7 @@ def group_page(site: TagSite, group: str, beyond: str | None, limit: int) -> Que
     )
 
 
-def tags_page(site: TagSite, after: Key | None = None) -> Scan:
+def make_tag_scan(site: TagSite, after: Key | None = None) -> Scan:
     """Make the scan that reads a page of heads, and of entries without index, to find all tags.
 
     Entries without index were written by the original library, which has no heads.

@@ -24,9 +24,9 @@ from epochal.contrib.sekiban.entries import (
     counting_page,
     events_page,
     group_page,
+    make_tag_scan,
     read_entry,
     read_tag,
-    tags_page,
 )
 from epochal.contrib.sekiban.items import read_event
 from epochal.errors import CorruptData
@@ -184,12 +184,12 @@ class TagListings(Listings):
             # The remaining entries of the last tag are skipped: the next page begins with another tag.
             beyond = reply.items[-1]["tagString"]["S"]
 
-    def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
+    def make_tag_scan(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
         """Make the DynamoDB scan that finds all tags."""
-        return tags_page(self.store.site)
+        return make_tag_scan(self.store.site)
 
     def read_tag(self, item: Item) -> TagCount | None:
-        """Decode a tag and its number of events from an item that the scan of `tags_page` found.
+        """Decode a tag and its number of events from an item that the scan of `make_tag_scan` found.
 
         Returns None if the tag is reserved or another tenant's. An entry without a head counts as 0 events.
         """

@@ -156,7 +156,7 @@ class TagsPart:
                     puts.append(id_record(self.site.table, event_id, tag, first + offset, self.tagged.beside))
         return puts
 
-    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  ids tell
+    def load_earlier_outcome(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:  # noqa: ARG002  ids tell
         """Return the outcome of an earlier append of the batch, if its ids exist; None otherwise."""
         return (yield from self._stored_before())
 

@@ -10,8 +10,7 @@ from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tag_answers import TagCount, TagEntry
 from epochal.model.tags import is_reserved
 from epochal.pages.items import Page, read_page
-from epochal.pages.reading import Cursor, advance, query
-from epochal.pages.reading import begin as begin_stream
+from epochal.pages.reading import Cursor, advance, begin_read, query
 from epochal.pages.tags.entries import (
     EventOfTag,
     TagStreams,
@@ -25,7 +24,7 @@ from epochal.plan.ops import Scan, Steps
 from epochal.plan.values import Item, number, text
 
 
-def tags_page(site: TagStreams, group: str | None) -> Scan:
+def make_tag_scan(site: TagStreams, group: str | None) -> Scan:
     """Make the scan for the first page of each tag of a group, or of all tags.
 
     First pages are never pruned.
@@ -72,7 +71,7 @@ def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
     return head.version - page.index - passed
 
 
-def stand_after(
+def begin_read_after(
     site: TagStreams, tag: str, since: str | None, limit: int | None = None
 ) -> Steps[Cursor | None]:
     """Return a cursor before the page with a tag's first event after `since`; None without events.
@@ -80,7 +79,7 @@ def stand_after(
     If no event is after `since`, it is the page of the last one.
     """
     if since is None:
-        return (yield from begin_stream(site.table, stream_of(tag), None, limit=limit))
+        return (yield from begin_read(site.table, stream_of(tag), None, limit=limit))
     head = (yield from heads_of(site, [tag]))[tag]
     if head is None:
         return None

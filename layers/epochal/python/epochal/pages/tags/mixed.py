@@ -133,9 +133,9 @@ class Mixed:
         """Make the write of the key's record; empty without a key."""
         return self.streams.records(writes)
 
-    def earlier(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:
+    def load_earlier_outcome(self, writes: Writes, refusal: Refusal, tries: Tries) -> Steps[Outcome | None]:
         """Return the outcome in the key's record after a refusal, or None; with tags if these writes made it."""
-        outcome = yield from self.streams.earlier(writes, refusal, tries)
+        outcome = yield from self.streams.load_earlier_outcome(writes, refusal, tries)
         if not isinstance(outcome, Appended) or any(
             appended.replayed or appended.token.etag != writes[stream].token.etag
             for stream, appended in outcome.streams.items()

@@ -25,8 +25,7 @@ from epochal.model.tag_answers import REST, Down, Reach, Seen, Takes
 from epochal.model.tags import Trail
 from epochal.model.tokens import MAX_VERSION
 from epochal.pages.items import Page, read_page
-from epochal.pages.reading import SHORT, Cursor, advance, cursor_at, last_pages, load_head, query
-from epochal.pages.reading import begin as begin_stream
+from epochal.pages.reading import SHORT, Cursor, advance, begin_read, cursor_at, last_pages, load_head, query
 from epochal.pages.tags.entries import (
     EventOfTag,
     TagStreams,
@@ -175,7 +174,7 @@ class PageReads:
 def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tuple[Recorded, ...]]:
     """Read a tag's events `first` to `end - 1`, as far as there are any."""
     entries: list[EventOfTag] = []
-    cursor = yield from begin_stream(site.table, stream_of(tag), first)
+    cursor = yield from begin_read(site.table, stream_of(tag), first)
     while cursor is not None and not cursor.at_end and cursor.at < end:
         part = yield from advance(site.table, cursor, end - cursor.at)
         entries += [entry for span in part.spans for entry in entries_of(span.before(end))]
