@@ -1,1 +1,1 @@
-"""Backends for libraries that Python programs use already: each a package, named as the library is."""
+"""Optional packages: each can be deleted, together with those that need it."""

@@ -52,8 +52,9 @@ class BlockedByTip:
 def append_on(table: str, batch: WireBatch, known_head: TipOrToken) -> Steps[Appended | Conflict]:
     """Append if the Tip is still the known one (None: no stream yet); return the result, or a conflict.
 
-    The conflict has the current Tip. If a response was lost and others have written since, this was applied all the
-    same: whoever appends to the index decides again on the current state, and finds it.
+    The conflict has the current Tip. If a response was lost and others have written since, the append may
+    have been applied although this returns a conflict: whoever appends to the index decides again on the current
+    state, and finds it.
     """
     result = yield from attempt(table, batch, known_head, BY_COST)
     if isinstance(result, Token):

@@ -45,8 +45,9 @@ If a commit writes a record with the append, the record decides, and no page is 
 the append was made. This applies to keys of several streams (`several_key`), to unfolds alone under a key
 (`keyed_appends`), and to tagged events with ids (`tags/ids`).
 
-Contents of pages are never compared, since two writers may append equal events. Not finding an append does not prove
-that it is absent. Only a page that still has the events at every index where the append may be can prove that.
+Contents of pages are never compared, since two writers may append equal events. Not finding an append proves nothing by
+itself. Absence is proved by a missing page (pages are never removed, see `pruning`), by a page that is older than our
+write, by one that goes back to the key's moment, or by one that still has every event where the append could be.
 """
 
 from __future__ import annotations
