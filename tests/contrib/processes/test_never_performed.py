@@ -119,13 +119,13 @@ NEVER = [
     pytest.param(
         Send("Payment", Charge(1)),
         lambda process: without(process, "Payment"),
-        "InvalidInput: targets: must have 'Payment', which an output is for that waits",
+        "InvalidInput: targets: must include 'Payment': a waiting output is addressed to it",
         id="a command whose target is gone",
     ),
     pytest.param(
         Call("carrier", Ship(1)),
         lambda process: without(process, "carrier"),
-        "InvalidInput: targets: must have 'carrier', which an output is for that waits",
+        "InvalidInput: targets: must include 'carrier': a waiting output is addressed to it",
         id="a call whose target is gone",
     ),
     pytest.param(

@@ -16,7 +16,7 @@ from epochal.pages.layout import Pages
 from epochal.plan.failures import RequestNotApplied
 from epochal.plan.ops import BatchGet, Op, Query
 from epochal.reactions.definition import Delivery
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 from tests.core.feed.feeds import Feeds
 from tests.core.reactions.world import World
 
@@ -40,7 +40,7 @@ def reactor_of(world: World, **reaction: Any) -> Reactor:
     return replace(reactor, member=replace(reactor.member, reader=reader))
 
 
-def run(world: World, **reaction: Any) -> Ran:
+def run(world: World, **reaction: Any) -> RunResult:
     """A run of the group."""
     return reactor_of(world, **reaction).run(0, seconds=60)
 

@@ -11,7 +11,7 @@ from epochal.index.group_state import GroupState
 from epochal.layout.changes import Span
 from epochal.reactions.definition import Delivery
 from epochal.reactions.page_tasks import Task, tasks_of
-from epochal.reactions.reactor import Ran
+from epochal.reactions.reactor import RunResult
 from tests.core.reactions.world import World, is_save
 
 A, B = "A-1", "B-1"
@@ -28,7 +28,7 @@ def interleaved() -> World:
     return world
 
 
-def run(world: World, *, careful: bool = False, seconds: float = 60.0, **reaction: Any) -> Ran:
+def run(world: World, *, careful: bool = False, seconds: float = 60.0, **reaction: Any) -> RunResult:
     reactor = world.reactor(**{"in_order": True, "attempts": 1, **reaction})
     return reactor.run(0, seconds=seconds, careful=careful)
 

@@ -14,7 +14,7 @@ from epochal.hosting.metrics import Metrics
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue
 from epochal.index.checkpoints import BEGINNING
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 from tests.core.reactions.world import Told, World
 from tests.support.leases import once
 from tests.surfaces.hosting.test_wakeups import Context, Sent, message
@@ -99,5 +99,5 @@ def _told(printed: str) -> list[float]:
 def test_members_together_are_as_far_behind_as_the_last_of_them_and_nobody_knows_where_one_has_not_looked(
     behind: tuple[float | None, ...], together: float | None
 ) -> None:
-    runs = [Ran(checkpoint=BEGINNING, at_tail=True, behind=each) for each in behind]
-    assert Ran.of_all(runs).behind == together
+    runs = [RunResult(checkpoint=BEGINNING, at_tail=True, behind=each) for each in behind]
+    assert RunResult.of_all(runs).behind == together

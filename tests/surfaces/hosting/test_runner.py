@@ -15,7 +15,7 @@ from epochal.index.failed_runs import FailedRun
 from epochal.index.live_members import Sign, assign_units, read_signs, write_sign
 from epochal.model.moments import PER_SECOND, parse_time
 from epochal.plan.ops import Op
-from epochal.reactions.reactor import Ran
+from epochal.reactions.reactor import RunResult
 from epochal.reactions.steering import Groups
 from tests.core.feed.feeds import Feeds
 from tests.core.reactions.world import Told, World
@@ -26,7 +26,7 @@ def world_of(partitions: int) -> World:
 
 
 def runner(
-    world: World, owner: str = "one", on_turn: Callable[[int, Ran], None] | None = None, **reaction: Any
+    world: World, owner: str = "one", on_turn: Callable[[int, RunResult], None] | None = None, **reaction: Any
 ) -> Runner:
     found = Runner(reactor=world.reactor(**reaction), owner=owner, now=world.feeds.clock)
     if on_turn is not None:
@@ -87,7 +87,7 @@ def test_a_process_that_fell_silent_is_replaced_and_its_work_done_carefully(
     careful: list[bool] = []
     run = type(found.reactor).run
 
-    def noted(self: Any, partition: int, *, seconds: float, careful_: bool = False, **more: Any) -> Ran:
+    def noted(self: Any, partition: int, *, seconds: float, careful_: bool = False, **more: Any) -> RunResult:
         careful.append(more.get("careful", careful_))
         return run(self, partition, seconds=seconds, **more)
 
@@ -111,7 +111,7 @@ def test_a_sign_that_is_an_hour_old_is_swept_away() -> None:
 def test_a_blocked_partition_is_told_and_left_alone_for_a_while() -> None:
     world = World(told=Told(fails=lambda _: True))
     world.append("A-1")
-    blocked: list[Ran] = []
+    blocked: list[RunResult] = []
     runner(world, on_turn=lambda _, ran: blocked.append(ran), on_failure="block", attempts=1).run(
         until_done=True
     )

@@ -25,7 +25,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import Unit
 from epochal.reactions.failures import Failure
 from epochal.reactions.group_member import Member
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 from epochal.reactions.steering import Groups
 from tests.core.reactions.world import Told, World
 from tests.support.leases import Visibility, once
@@ -250,8 +250,8 @@ def test_a_schedule_counts_categories_of_which_no_stream_has_come(
     assert vars(warning)["names"] == ["category Fligth"]
 
 
-def runs(**partitions: Ran) -> Any:
-    def run(unit: Unit, _seconds: float, _careful: bool) -> Ran:
+def runs(**partitions: RunResult) -> Any:
+    def run(unit: Unit, _seconds: float, _careful: bool) -> RunResult:
         return partitions[f"p{unit}"]
 
     return run
@@ -268,10 +268,10 @@ def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not()
         ],
         lambda: 100.0,
         runs(
-            p0=Ran(checkpoint=Checkpoint(1), at_tail=False),
-            p1=Ran(checkpoint=Checkpoint(1), at_tail=False, moved=True),
-            p2=Ran(checkpoint=Checkpoint(9), at_tail=False, moved=True),
-            p3=Ran(checkpoint=Checkpoint(1), at_tail=False, moved=True, blocked=FAILED),
+            p0=RunResult(checkpoint=Checkpoint(1), at_tail=False),
+            p1=RunResult(checkpoint=Checkpoint(1), at_tail=False, moved=True),
+            p2=RunResult(checkpoint=Checkpoint(9), at_tail=False, moved=True),
+            p3=RunResult(checkpoint=Checkpoint(1), at_tail=False, moved=True, blocked=FAILED),
         ),
         lambda unit, *_: again.append(unit.partition),
     )
@@ -291,7 +291,7 @@ def test_of_several_wake_ups_the_furthest_is_to_be_reached_and_the_longest_stand
         woken = wake(
             order,
             lambda: 90.0,
-            runs(p0=Ran(checkpoint=Checkpoint(5), at_tail=False, moved=True)),
+            runs(p0=RunResult(checkpoint=Checkpoint(5), at_tail=False, moved=True)),
             lambda _, position, standing: again.append((position, standing)),
         )
         assert woken.failed == ()
@@ -325,10 +325,12 @@ def test_a_catch_up_that_gets_nowhere_ends_with_an_error_that_is_seen(
     lines, client, runs = Lines(), Attributes(), 0
     one = replace(woken_by(client, World()), logger=lines)  # type: ignore[arg-type]
 
-    def run(*_: object, **__: object) -> Ran:
+    def run(*_: object, **__: object) -> RunResult:
         nonlocal runs
         runs += 1
-        return Ran(checkpoint=Checkpoint(3), at_tail=False, moved=True)  # what it did is forgotten again
+        return RunResult(
+            checkpoint=Checkpoint(3), at_tail=False, moved=True
+        )  # what it did is forgotten again
 
     turning = replace(one, reactor=Turning(one.reactor, run))  # type: ignore[arg-type]
     record = message(0, 9)
@@ -346,10 +348,10 @@ def test_a_catch_up_that_gets_on_may_take_any_number_of_wake_ups() -> None:
     client, runs = Attributes(), 0
     one = woken_by(client, World())
 
-    def run(*_: object, **__: object) -> Ran:
+    def run(*_: object, **__: object) -> RunResult:
         nonlocal runs
         runs += 1
-        return Ran(checkpoint=Checkpoint(runs // 300), at_tail=runs == 3 * MOST_HOPS, moved=True)
+        return RunResult(checkpoint=Checkpoint(runs // 300), at_tail=runs == 3 * MOST_HOPS, moved=True)
 
     turning = replace(one, reactor=Turning(one.reactor, run))  # type: ignore[arg-type]
     record = message(0, 9)
@@ -374,9 +376,9 @@ class Turning:
 def test_time_is_divided_among_the_partitions_that_are_left() -> None:
     given: list[float] = []
 
-    def run(_unit: Unit, seconds: float, _careful: bool) -> Ran:
+    def run(_unit: Unit, seconds: float, _careful: bool) -> RunResult:
         given.append(seconds)
-        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+        return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [WakeUp(id=str(number), unit=Unit(number), position=Checkpoint(9)) for number in range(3)]
     wake(ups, lambda: 90.0, run, lambda *_: None)
@@ -386,9 +388,9 @@ def test_time_is_divided_among_the_partitions_that_are_left() -> None:
 def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail() -> None:
     left, again = [30.0, 0.1], []
 
-    def run(unit: Unit, _seconds: float, _careful: bool) -> Ran:
+    def run(unit: Unit, _seconds: float, _careful: bool) -> RunResult:
         assert unit == Unit(0)
-        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+        return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [WakeUp(id=str(number), unit=Unit(number), position=Checkpoint(9)) for number in range(2)]
     woken = wake(ups, lambda: left.pop(0), run, lambda unit, *_: again.append(unit.partition))
@@ -399,9 +401,9 @@ def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail
 def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, careful: bool) -> None:
     told: list[bool] = []
 
-    def run(_unit: Unit, _seconds: float, carefully: bool) -> Ran:
+    def run(_unit: Unit, _seconds: float, carefully: bool) -> RunResult:
         told.append(carefully)
-        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+        return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     wake(read_wake_ups([message(0, 9, receives=receives)]), lambda: 90.0, run, lambda *_: None)
     assert told == [careful]
@@ -410,9 +412,9 @@ def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, ca
 def test_one_message_that_keeps_coming_back_is_enough_for_its_partition_and_says_nothing_of_others() -> None:
     told: dict[int, bool] = {}
 
-    def run(unit: Unit, _seconds: float, carefully: bool) -> Ran:
+    def run(unit: Unit, _seconds: float, carefully: bool) -> RunResult:
         told[unit.partition] = carefully
-        return Ran(checkpoint=Checkpoint(9), at_tail=True)
+        return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [message(0, 8, receives=CAREFUL_FROM), message(0, 9, id_="n"), message(1, 9, id_="o")]
     wake(read_wake_ups(ups), lambda: 90.0, run, lambda *_: None)

@@ -92,7 +92,7 @@ class PoisonRecords:
             ingested = self.indexer.index_now(events_source.table, record.image)
         if ingested is None:
             raise CorruptData(
-                f"neither the head of {record.key} nor what was kept of it tells of any event of the feed"
+                f"neither the current head of {record.key} nor the stored copy contains an event for the feed"
             )
         self._resolve(events_source, index, "retried")
         return ingested
@@ -119,7 +119,7 @@ class PoisonRecords:
                 if record is None or record.outcome is not None:
                     raise InvalidInput("index", f"no record {index} of {name} is waiting")
                 return source, record
-        raise InvalidInput("source", f"{name!r} is none of this index")
+        raise InvalidInput("source", f"{name!r} is not a source of this index")
 
     def _of(self, source: Source) -> dict[int, PoisonRecord]:
         """Read the records of a source, by index, each with its outcome."""
@@ -168,4 +168,4 @@ def _outcome(text: str) -> Outcome:
         if outcome == text:
             result: Outcome = outcome
             return result
-    raise CorruptData(f"a record of poison was {text!r}, of which this version knows nothing")
+    raise CorruptData(f"a poison record has the unknown outcome {text!r}")

@@ -93,7 +93,7 @@ def confirm(question: str, *, yes: bool) -> None:
         if sys.stdin.isatty():  # pressed Ctrl-C
             raise
         click.echo(err=True)
-        raise click.UsageError("Nobody is there to answer; --yes goes on without asking.") from None
+        raise click.UsageError("No terminal to confirm on; pass --yes.") from None
     if not agreed:
         raise click.Abort
 

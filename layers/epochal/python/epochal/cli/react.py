@@ -21,7 +21,7 @@ from epochal.reactions.definition import Reaction
 from epochal.reactions.failures import Attempt, OnFailed
 from epochal.reactions.filter_coverage import Name, describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 from epochal.reactions.traces import trace_of
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Ru
     reactor = reactor_of(store, reaction)
     printed: set[Name] = set()
 
-    def print_turn(partition: int, ran: Ran) -> None:
+    def print_turn(partition: int, ran: RunResult) -> None:
         """Note the names of the events seen, and print the turn."""
         printed.update(ran.seen)
         _print_turn(partition, ran)
@@ -106,7 +106,7 @@ def _complaint() -> OnFailed:
     return complain
 
 
-def _print_turn(partition: int, ran: Ran) -> None:
+def _print_turn(partition: int, ran: RunResult) -> None:
     """Print what a run has handled, parked and been blocked by, as JSON or as lines."""
     view: dict[str, Any] = {
         "partition": partition,

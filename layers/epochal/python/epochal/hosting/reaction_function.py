@@ -33,7 +33,7 @@ from epochal.reactions.definition import Delivery
 from epochal.reactions.failures import Failure
 from epochal.reactions.filter_coverage import unmet_filters
 from epochal.reactions.parking import Parking
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -135,7 +135,7 @@ class ReactionFunction:
             beat.wait()
             deadline.call(handle, delivery)
 
-        def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
+        def run(unit: Unit, seconds: float, careful: bool) -> RunResult:  # the shape that `wake` calls
             """Run a partition or share, and return the result; record a run that raised or got nowhere."""
             partition, share = unit
             messages = [wake_up for wake_up in assigned if wake_up.unit == unit]

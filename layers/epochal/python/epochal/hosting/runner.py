@@ -18,7 +18,7 @@ from epochal.index.group_state import Unit
 from epochal.index.live_members import Sign, assign_units, read_signs, remove_sign, write_sign
 from epochal.layout.registry import source_of
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 
 SIGN_SECONDS: Final = 10.0
 """Seconds between signs of life."""
@@ -38,7 +38,7 @@ IDLE_SECONDS: Final = 0.5
 BLOCKED_SECONDS: Final = 15.0
 """Seconds before a blocked partition is tried again."""
 
-OnTurn = Callable[[int, Ran], None]
+OnTurn = Callable[[int, RunResult], None]
 """Function that is called with a partition and the result of its run."""
 
 

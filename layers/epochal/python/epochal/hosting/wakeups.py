@@ -20,7 +20,7 @@ from typing import Final
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.group_state import Unit
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.reactions.reactor import Ran
+from epochal.reactions.reactor import RunResult
 
 WORTHWHILE_SECONDS: Final = 0.5
 """Least seconds for which a partition is run. With less time left, since others of its batch took longer than their
@@ -98,24 +98,24 @@ class Woken:
     """
 
     failed: tuple[str, ...]
-    runs: dict[Unit, Ran]
+    runs: dict[Unit, RunResult]
     stuck: dict[Unit, Standstill] = field(default_factory=dict)
 
 
-Run = Callable[[Unit, float, bool], Ran]
+RunUnit = Callable[[Unit, float, bool], RunResult]
 """Function that runs a partition, or a share of it, for so many seconds, carefully or not."""
 
 Again = Callable[[Unit, Checkpoint, Standstill], None]
 """Function that wakes a unit again for a position, with its count of wake-ups at one checkpoint."""
 
 
-def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, again: Again) -> Woken:
+def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: RunUnit, again: Again) -> Woken:
     """Run each woken partition in its part of the time, or wake it again; return runs and failures."""
     by_unit: dict[Unit, list[WakeUp]] = {}
     for wake_up in wake_ups:
         by_unit.setdefault(wake_up.unit, []).append(wake_up)
     failed: list[str] = []
-    runs: dict[Unit, Ran] = {}
+    runs: dict[Unit, RunResult] = {}
     stuck: dict[Unit, Standstill] = {}
     for done, (unit, messages) in enumerate(by_unit.items()):
         position = max(message.position for message in messages)

@@ -450,7 +450,7 @@ def _one_by_one(task: Task) -> Iterator[Task]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class RunResult:
     """The result of a run.
 
     Attributes:
@@ -483,7 +483,7 @@ class Ran:
         return not (self.moved or self.at_tail or self.paused or self.blocked)
 
     @classmethod
-    def of_all(cls, runs: Sequence[Ran]) -> Ran:
+    def of_all(cls, runs: Sequence[RunResult]) -> RunResult:
         """Combine the results of all members of a partition into one."""
         behind = [run.behind for run in runs if run.behind is not None]
         return cls(
@@ -528,14 +528,14 @@ class Reactor:
         careful: bool = False,
         tell: Callable[[float], object] = lambda _behind: None,
         around: Around | None = None,
-    ) -> Ran:
+    ) -> RunResult:
         """Handle a partition's events until the tail, a block, a pause, or about `seconds`; return the result.
 
         Args:
             seconds: how long to handle events.
             share: share of the partition's streams, if the reaction has several members.
             careful: whether processes have died, so that the event responsible must be found.
-            tell: called every few seconds of a long run with how far the group is behind, as in `Ran.behind`.
+            tell: called every few seconds of a long run with how far the group is behind, as in `RunResult.behind`.
             around: makes each call of the handler.
 
         Raises:
@@ -558,7 +558,7 @@ class Reactor:
             run.begin()
             while not (run.over or run.at_tail):
                 run.handle_page()
-        return Ran(
+        return RunResult(
             checkpoint=run.checkpoint,
             at_tail=run.at_tail,
             moved=run.moved,

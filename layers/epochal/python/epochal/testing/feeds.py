@@ -26,7 +26,7 @@ from epochal.reactions.failures import Attempt, Failure
 from epochal.reactions.filter_coverage import describe_unmet, unmet_filters
 from epochal.reactions.group_member import Member, stand_in
 from epochal.reactions.parking import Parking
-from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.reactor import Reactor, RunResult
 from epochal.reactions.traces import trace_of
 from epochal.read_models.documents import ReadModels
 from epochal.scheduling import after, due_at
@@ -102,7 +102,7 @@ class MemoryStore:
             )
             self._indexed[table] = len(changes)
 
-    def react(self, reaction: Reaction | Composite | type) -> list[Ran]:
+    def react(self, reaction: Reaction | Composite | type) -> list[RunResult]:
         """Index and run a reaction over every partition until it caught up or is blocked; return the results.
 
         What it appends itself is indexed and handled, too. What blocks it is in `groups.standing`.
@@ -205,7 +205,7 @@ class MemoryStore:
         now = self.now()
         self._stopped = now + max(0, (at - from_unix_nanoseconds(now)) * 100)
 
-    def run(self, reaction: Reaction | Composite | type) -> list[Ran]:
+    def run(self, reaction: Reaction | Composite | type) -> list[RunResult]:
         """Run a reaction as `react` does, without warnings about categories and types that have no events.
 
         Args:
@@ -215,9 +215,9 @@ class MemoryStore:
             return self._run_composite(composite)
         return self._run(self._reactor(cast("Reaction", reaction)))
 
-    def _run(self, reactor: Reactor) -> list[Ran]:
+    def _run(self, reactor: Reactor) -> list[RunResult]:
         """Run a reaction until nothing is left to index or it is blocked; return one result per partition."""
-        runs = dict[int, Ran]()
+        runs = dict[int, RunResult]()
         for _ in range(_MOST):
             turn = self._run_turn(reactor)
             runs |= {partition: _followed(runs.get(partition), ran) for partition, ran in turn.items()}
@@ -227,19 +227,19 @@ class MemoryStore:
         name = reactor.member.reaction.name
         raise InvalidInput("reaction", f"{name} appends events that it handles itself, without end")
 
-    def _run_turn(self, reactor: Reactor) -> dict[int, Ran]:
+    def _run_turn(self, reactor: Reactor) -> dict[int, RunResult]:
         """Index, then run a reaction once over its sources' partitions; return the results by partition."""
         self.index()
         reaction = reactor.member.reaction
         return {
-            partition.partition: Ran.of_all(
+            partition.partition: RunResult.of_all(
                 [self._run_unit(reactor, unit) for unit in reaction.sharing.units(partition.partition)]
             )
             for partition in self.feed.partitions()
             if source_of(partition.partition) in reaction.sources
         }
 
-    def _run_unit(self, reactor: Reactor, unit: Unit) -> Ran:
+    def _run_unit(self, reactor: Reactor, unit: Unit) -> RunResult:
         """Run a reaction's member over a partition, and record what blocks it, as `epochal react` does."""
         ran = reactor.run(unit.partition, share=unit.share, seconds=inf)
         if ran.blocked is not None:
@@ -272,7 +272,7 @@ class MemoryStore:
         tables = (source.table for source in self._indexer.sources)
         return any(len(self.tables.changes(table)) > self._indexed.get(table, 0) for table in tables)
 
-    def _run_composite(self, composite: Composite) -> list[Ran]:
+    def _run_composite(self, composite: Composite) -> list[RunResult]:
         """Run the reactions of a composite until none of them advances; return all results."""
 
         def passed(why: str, event: FeedEvent) -> None:
@@ -281,7 +281,7 @@ class MemoryStore:
 
         group = composite.reactions(self.streams)[0].name
         self._note(composite.name, composite.code_names(), group=group)
-        runs = list[Ran]()
+        runs = list[RunResult]()
         moved = True
         while moved:
             turn = [
@@ -298,7 +298,7 @@ class MemoryStore:
         return Reactor(member=Member(reaction=reaction, reader=self.feed), on_failed=_log)
 
 
-def _followed(before: Ran | None, ran: Ran) -> Ran:
+def _followed(before: RunResult | None, ran: RunResult) -> RunResult:
     """Return the result of several runs over a partition, of which this is the last."""
     if before is None:
         return ran

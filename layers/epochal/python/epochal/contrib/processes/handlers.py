@@ -287,7 +287,7 @@ def _target(rules: Process, name: str) -> Any:
         InvalidInput: this version of the program has no such target.
     """
     if name not in rules.targets:
-        raise InvalidInput("targets", f"must have {name!r}, which an output is for that waits")
+        raise InvalidInput("targets", f"must include {name!r}: a waiting output is addressed to it")
     return rules.targets[name]
 
 

@@ -235,7 +235,7 @@ def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Pa
     if len(said) > 1:
         raise BadSetting("Publish.codec", "means nothing beside a mapping, which reads by its own codec")
     if (entry is None) != (not said):
-        raise BadSetting("Publish.entry", "is the folder of a mapping or a codec: both are given, or neither")
+        raise BadSetting("Publish.entry", "must be given together with a mapping or a codec")
     if entry is None:
         return None
     folder = Path(entry).resolve()

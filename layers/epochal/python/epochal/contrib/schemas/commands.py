@@ -40,7 +40,7 @@ def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title
     They are one document. No store is needed.
     """
     if cloudevents and not as_asyncapi:
-        raise click.UsageError("--cloudevents is of --asyncapi.")
+        raise click.UsageError("--cloudevents needs --asyncapi.")
     opened = [_opened(codec) for codec in codecs]
     if as_asyncapi:
         if len(dict(opened)) < len(opened):

@@ -48,7 +48,7 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
     All of the stream is read, or of what has the tags.
     """
     if (stream is None) is not bool(tags):
-        raise InvalidInput("STREAM", "is given, or else a --tag")
+        raise InvalidInput("STREAM", "must be given, or --tag in its place, but not both")
     pending = (
         timers_of(streams.tagged).pending(tags) if stream is None else timers_of(streams).pending(stream)
     )
@@ -66,7 +66,7 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
     """
     *scope, name = named
     if len(scope) != (0 if tags else 1):
-        raise InvalidInput("STREAM", "and NAME are given, or NAME and each --tag")
+        raise InvalidInput("STREAM", "must be given before NAME, or every --tag in its place")
     where = scope[0] if scope else ", ".join(sorted(set(tags)))
     cancelled = (
         timers_of(streams).cancel(where, name) if scope else timers_of(streams.tagged).cancel(tags, name)

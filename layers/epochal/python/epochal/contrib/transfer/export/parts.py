@@ -291,7 +291,7 @@ def columns_of(scope: ExportScope) -> Columns:
     except (ModuleNotFoundError, ValueError) as error:
         raise InvalidInput("codec", f"{scope.codec} is not there: {error}") from error
     if not isinstance(codec, EventCodec):
-        raise InvalidInput("codec", f"{scope.codec} is no codec: module:name of one is")
+        raise InvalidInput("codec", f"{scope.codec} is not a codec; name one as module:name")
     return Columns(columns(codec))
 
 
