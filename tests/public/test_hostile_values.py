@@ -23,7 +23,7 @@ from epochal.contrib.subjects.sealing import read_sealed
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.events import FeedEvent
-from epochal.http.tag_pages import read_place
+from epochal.http.tag_pages import read_scan_position
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.tables import READ_MODELS
 from epochal.model.events import Event
@@ -133,8 +133,8 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a tag, looked up": lambda text: TagListings(store=memory_dcb_events()).latest(text),
     "a position": read_position,
     "a position's content": lambda text: read_position(opaque(text)),
-    "where a scan goes on": read_place,
-    "where a scan goes on, its content": lambda text: read_place(opaque(text)),
+    "where a scan goes on": read_scan_position,
+    "where a scan goes on, its content": lambda text: read_scan_position(opaque(text)),
     "a sortable id": parse_place,
     "an event's id": lambda text: memory_dcb_events().event(text),
     "a projection's name": lambda text: memory_projection_states().find(text, "v1"),

@@ -116,12 +116,12 @@ def _carefree(publish: Callable[..., int]) -> Callable[..., int]:
 
 @mutant("was not woken", begin=9)
 def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
-    wake = wakeups.wake
+    handle_wake_ups = wakeups.handle_wake_ups
 
     def content(*given: Any) -> Woken:
-        return replace(wake(*given), failed=())
+        return replace(handle_wake_ups(*given), failed=())
 
-    patch.setattr(reaction_function, "wake", content)
+    patch.setattr(reaction_function, "handle_wake_ups", content)
 
 
 # ----------------------------------------------------------------------------------------------------- in the groups

@@ -20,7 +20,7 @@ from epochal.hosting.group_wakeups import wake_group
 from epochal.hosting.metrics import Metrics
 from epochal.hosting.reaction_function import ReactionFunction
 from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups
-from epochal.hosting.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake
+from epochal.hosting.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, handle_wake_ups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import Unit
 from epochal.reactions.failures import Failure
@@ -259,7 +259,7 @@ def runs(**partitions: RunResult) -> Any:
 
 def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not() -> None:
     again: list[int] = []
-    woken = wake(
+    woken = handle_wake_ups(
         [
             WakeUp(id="stuck", unit=Unit(0), position=Checkpoint(9)),
             WakeUp(id="moving", unit=Unit(1), position=Checkpoint(9)),
@@ -288,7 +288,7 @@ def test_of_several_wake_ups_the_furthest_is_to_be_reached_and_the_longest_stand
         WakeUp(id="old", unit=Unit(0), position=Checkpoint(4), standing=Standstill(Checkpoint(3), 400)),
     ]
     for order in permutations(ups):
-        woken = wake(
+        woken = handle_wake_ups(
             order,
             lambda: 90.0,
             runs(p0=RunResult(checkpoint=Checkpoint(5), at_tail=False, moved=True)),
@@ -381,7 +381,7 @@ def test_time_is_divided_among_the_partitions_that_are_left() -> None:
         return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [WakeUp(id=str(number), unit=Unit(number), position=Checkpoint(9)) for number in range(3)]
-    wake(ups, lambda: 90.0, run, lambda *_: None)
+    handle_wake_ups(ups, lambda: 90.0, run, lambda *_: None)
     assert given == [30.0, 45.0, 90.0]
 
 
@@ -393,7 +393,7 @@ def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail
         return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [WakeUp(id=str(number), unit=Unit(number), position=Checkpoint(9)) for number in range(2)]
-    woken = wake(ups, lambda: left.pop(0), run, lambda unit, *_: again.append(unit.partition))
+    woken = handle_wake_ups(ups, lambda: left.pop(0), run, lambda unit, *_: again.append(unit.partition))
     assert (woken.failed, again) == ((), [1])
 
 
@@ -405,7 +405,7 @@ def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, ca
         told.append(carefully)
         return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
-    wake(read_wake_ups([message(0, 9, receives=receives)]), lambda: 90.0, run, lambda *_: None)
+    handle_wake_ups(read_wake_ups([message(0, 9, receives=receives)]), lambda: 90.0, run, lambda *_: None)
     assert told == [careful]
 
 
@@ -417,7 +417,7 @@ def test_one_message_that_keeps_coming_back_is_enough_for_its_partition_and_says
         return RunResult(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [message(0, 8, receives=CAREFUL_FROM), message(0, 9, id_="n"), message(1, 9, id_="o")]
-    wake(read_wake_ups(ups), lambda: 90.0, run, lambda *_: None)
+    handle_wake_ups(read_wake_ups(ups), lambda: 90.0, run, lambda *_: None)
     assert told == {0: True, 1: False}
 
 

@@ -43,7 +43,7 @@ from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.function_settings import settings_of
 from epochal.cdk.parts.functions import Code, Layers, Shared
 from epochal.cdk.parts.guard import SettingsGuard
-from epochal.cdk.parts.outputs import whose
+from epochal.cdk.parts.outputs import claim_output_prefix
 from epochal.cdk.parts.principals import (
     add_statements,
     refuse_no_grantee,
@@ -428,7 +428,7 @@ class EventStore(Store):
         name = _made_of(scope, id_) if name is None else name
         stage = _stage(name, preset, target, {**options, **({"api": api} if api else {})})
         super().__init__(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
-        layers, outputs = self.layers(self), whose(self, id_)
+        layers, outputs = self.layers(self), claim_output_prefix(self, id_)
         storage = Storage(Construct(self, "Store"), stage=stage, outputs=outputs)
         self._stores: Final = storage.stores
         self.tables: Final = self._stores.tables

@@ -177,17 +177,17 @@ def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
     If the reaction is run again, it begins anew.
     """
     check_group(store, group)
-    running = _asked_of_queues(deployed_queue, store, group) is not None
+    running = _try_on_queue(deployed_queue, store, group) is not None
     when = "with its function's next wake-up: delete that first" if running else "if it is run again"
     inputs.confirm(f"{group} begins anew {when}. Go on?", yes=yes)
     _print_done(group, "is deleted", store.deployment.groups.delete(group))
 
 
 def _wake(store: OpenedStore, group: str) -> None:
-    _asked_of_queues(wake_group, store, group, store.feed.partitions())
+    _try_on_queue(wake_group, store, group, store.feed.partitions())
 
 
-def _asked_of_queues(ask: Callable[..., T], store: OpenedStore, group: str, *more: Any) -> T | None:
+def _try_on_queue(ask: Callable[..., T], store: OpenedStore, group: str, *more: Any) -> T | None:
     """Return what `ask` learns of a reaction's queue; print a warning and return None if it fails."""
     prefix = store.deployment.settings.index_table.removesuffix("-index")
     try:

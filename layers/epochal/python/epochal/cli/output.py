@@ -161,7 +161,7 @@ def item(feed_item: FeedItem) -> dict[str, Any]:
     """An event of the feed as JSON, with its data where that was asked for."""
     if feed_item.event is not None:
         return event(feed_item.event)
-    return feed_items.show_without_event(feed_item)
+    return feed_items.build_item_frame(feed_item)
 
 
 def item_line(feed_item: FeedItem) -> str:

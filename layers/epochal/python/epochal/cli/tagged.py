@@ -139,7 +139,7 @@ def append(
     fail_if = None if condition is None else query_of(store, condition, "--fail-if")
     measured = replace(store, driver=replace(store.driver, meter=meter))
     outcome = _append_or_fail(measured, events, fail_if, position_of(after), key)
-    view = tagged_views.show_appended(outcome, meter.units)
+    view = tagged_views.build_append_view(outcome, meter.units)
     again = ", appended before" if outcome.replayed else ""
     count = f"{quantity(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
@@ -202,7 +202,7 @@ def event(store: TaggedStore, *, event_id: str) -> None:
     view = shown(stored)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
-        for name, value in tagged_views.show_without_bodies(stored).items()
+        for name, value in tagged_views.build_event_frame(stored).items()
     ]
     bodies = [("data", body_text(stored.data)), *([("meta", body_text(stored.meta))] if stored.meta else [])]
     output.document(view, output.table([*rows, *bodies]))
@@ -210,7 +210,7 @@ def event(store: TaggedStore, *, event_id: str) -> None:
 
 def shown(recorded: Recorded) -> dict[str, Any]:
     """Convert an event to JSON, as the HTTP API shows it."""
-    return tagged_views.show_event(recorded, no_link)
+    return tagged_views.build_event_view(recorded, no_link)
 
 
 def line(recorded: Recorded) -> str:
@@ -348,7 +348,7 @@ def tag(store: TaggedStore, *, name: str) -> None:
     listings = listings_of(store)
     latest = there(listings.latest(name), f"{name}: no event has this tag")
     (count,) = listings.counted([name])
-    view = tag_views.show_tag(count, latest)
+    view = tag_views.build_tag_view(count, latest)
     rows = [
         ("tag", count.tag),
         ("events", count.events),

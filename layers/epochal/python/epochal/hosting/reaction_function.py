@@ -23,7 +23,7 @@ from epochal.hosting.failure_records import FailureRecords
 from epochal.hosting.leases import Beat, Beats, Leases, in_thread, pause_after
 from epochal.hosting.metrics import Metrics
 from epochal.hosting.wakeup_queue import Queue, WakeUpCall, read_wake_ups, scheduled_wake_ups
-from epochal.hosting.wakeups import Standstill, WakeUp, Woken, wake
+from epochal.hosting.wakeups import Standstill, WakeUp, Woken, handle_wake_ups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.group_state import GroupState, Unit
 from epochal.index.parking_causes import MAX_CAUSE
@@ -135,7 +135,9 @@ class ReactionFunction:
             beat.wait()
             deadline.call(handle, delivery)
 
-        def run(unit: Unit, seconds: float, careful: bool) -> RunResult:  # the shape that `wake` calls
+        def run(
+            unit: Unit, seconds: float, careful: bool
+        ) -> RunResult:  # the shape that `handle_wake_ups` calls
             """Run a partition or share, and return the result; record a run that raised or got nowhere."""
             partition, share = unit
             messages = [wake_up for wake_up in assigned if wake_up.unit == unit]
@@ -163,7 +165,7 @@ class ReactionFunction:
         members = self.reactor.member.reaction.members
         assigned = [wake_up for wake_up in wake_ups if wake_up.unit.share < members]
         assigned = self._without_running(assigned, remaining)
-        woken = wake(assigned, remaining, run, self._again)
+        woken = handle_wake_ups(assigned, remaining, run, self._again)
         self._emit(woken)
         return {"batchItemFailures": [{"itemIdentifier": message} for message in woken.failed]}
 

@@ -109,7 +109,9 @@ Again = Callable[[Unit, Checkpoint, Standstill], None]
 """Function that wakes a unit again for a position, with its count of wake-ups at one checkpoint."""
 
 
-def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: RunUnit, again: Again) -> Woken:
+def handle_wake_ups(
+    wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: RunUnit, again: Again
+) -> Woken:
     """Run each woken partition in its part of the time, or wake it again; return runs and failures."""
     by_unit: dict[Unit, list[WakeUp]] = {}
     for wake_up in wake_ups:

@@ -81,7 +81,7 @@ LINK: Final = Component(
 )
 
 
-def show_body(name: str, body: Body, link: Link) -> dict[str, Any]:
+def build_body_member(name: str, body: Body, link: Link) -> dict[str, Any]:
     """Return, as a dict, the JSON member that shows a body; an empty dict for an empty body.
 
     The member is `<name>Url` for a body in the bucket, `<name>` for JSON, and else `<name>64`.
@@ -90,7 +90,7 @@ def show_body(name: str, body: Body, link: Link) -> dict[str, Any]:
         name: `data` or `meta`.
     """
     if isinstance(body, Claim):
-        return {f"{name}Url": show_claim(body, link)}
+        return {f"{name}Url": build_claim_view(body, link)}
     if not body:
         return {}
     text = json_text(body)
@@ -105,10 +105,14 @@ def with_bodies(
     Args:
         frame: the event or unfold without its bodies.
     """
-    return {**frame, **show_body("data", recorded.data, link), **show_body("meta", recorded.meta, link)}
+    return {
+        **frame,
+        **build_body_member("data", recorded.data, link),
+        **build_body_member("meta", recorded.meta, link),
+    }
 
 
-def show_claim(claim: Claim, link: Link) -> dict[str, Any]:
+def build_claim_view(claim: Claim, link: Link) -> dict[str, Any]:
     """Return the JSON object that shows a body in the bucket: URL, lifetime, SHA-256, size, encoding."""
     return {
         "url": link(claim, LINK_SECONDS),

@@ -168,7 +168,7 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
     ]
     results, figures = list[Mapping[str, Any]](), dict[str, float]()
     for place, (one, outcome) in enumerate(zip(appends, Bulk(store).append(appends), strict=True)):
-        result, counted = _show_result(store, meter, place, one, outcome)
+        result, counted = _build_append_result(store, meter, place, one, outcome)
         results.append(result)
         for name, count in counted.items():
             figures[name] = figures.get(name, 0.0) + count
@@ -198,7 +198,7 @@ def bulk_append(
     )
 
 
-def _show_result(
+def _build_append_result(
     store: Streams, meter: Meter, place: int, one: BulkAppend, outcome: Answer
 ) -> tuple[Mapping[str, Any], Mapping[str, float]]:
     """Show the outcome of one append of a bulk request; return its result object and its metrics.

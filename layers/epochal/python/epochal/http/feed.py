@@ -21,7 +21,7 @@ from epochal.http.bodies import Link
 from epochal.http.components import Shown
 from epochal.http.declarations import operation
 from epochal.http.events import event
-from epochal.http.feed_items import show_without_event
+from epochal.http.feed_items import build_item_frame
 from epochal.http.metering import driver_for
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of
@@ -252,9 +252,7 @@ class FeedItems:
 
     def view(self, item: FeedItem) -> Any:
         """Return the JSON of an item that `size_of` has measured."""
-        return (
-            show_without_event(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
-        )
+        return build_item_frame(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
 
 
 def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str] | None:

@@ -62,7 +62,7 @@ FEED_ITEM: Final = Component(
 )
 
 
-def show_without_event(item: FeedItem) -> dict[str, Any]:
+def build_item_frame(item: FeedItem) -> dict[str, Any]:
     """Return the JSON object of a feed item without its event, marked omitted, removed, faulty or gone."""
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:

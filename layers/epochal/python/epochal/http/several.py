@@ -204,7 +204,7 @@ def _conflicts_problem(conflicts: Mapping[str, Conflict], seals: Seals, meter: M
     Args:
         conflicts: the conflict of each stream, by stream name.
     """
-    streams = [_show_conflict(stream, conflict, seals) for stream, conflict in conflicts.items()]
+    streams = [_build_conflict_view(stream, conflict, seals) for stream, conflict in conflicts.items()]
     deleted = [stream for stream in streams if stream["deleted"]]
     first = (deleted or streams)[0]
     detail = f"{first['stream']} {'was deleted' if deleted else 'is'} at version {first['version']}"
@@ -216,7 +216,7 @@ def _conflicts_problem(conflicts: Mapping[str, Conflict], seals: Seals, meter: M
     )
 
 
-def _show_conflict(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
+def _build_conflict_view(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
     """Show one conflicting stream: its name, its version, whether it is deleted, and its token."""
     view = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
     if conflict.token is not None and not conflict.deleted:

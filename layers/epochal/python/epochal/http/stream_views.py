@@ -52,7 +52,7 @@ EVENT_PAGE: Final = Shown(
 )
 
 
-def show_state(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
+def build_state_view(unopened: UnopenedHead, token: Token, link: Link, *, events: bool) -> dict[str, Any]:
     """Return the JSON object of a stream's head: token, unfolds and, with `events`, its last events.
 
     Events are opened only where `events` is true: they may be large.
@@ -96,7 +96,7 @@ def _opened(unopened: UnopenedHead, place: int, link: Link, largest: int) -> dic
     return None if opened is None else event(opened, link)
 
 
-def show_page(stream: str, page: StreamPage, link: Link) -> dict[str, Any]:
+def build_page_view(stream: str, page: StreamPage, link: Link) -> dict[str, Any]:
     """Return the JSON object of a page of a stream's events, cut short if the answer is full."""
     answer, views, following = AnswerSize(), list[Any](), page.next
     for recorded in page.events:

@@ -34,7 +34,7 @@ from epochal.http.preconditions import etag, precondition, unchanged
 from epochal.http.query_strings import QueryString
 from epochal.http.stream_fields import LOW_WATER, STREAM
 from epochal.http.stream_problems import conflict_problem, deleted_problem, missing_problem
-from epochal.http.stream_views import EVENT_PAGE, STATE, show_page, show_state
+from epochal.http.stream_views import EVENT_PAGE, STATE, build_page_view, build_state_view
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.bodies import Claim
 from epochal.model.expected_version import ANY, NO_STREAM
@@ -273,7 +273,7 @@ def read_state(on: Opened, request: Request, query: QueryString) -> Response:
     headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
     if unchanged(request, token):
         return Response(status=304, headers=headers, figures=answers.consumed(meter.units))
-    view = show_state(UnopenedHead(head=head, codec=store.codec), token, on.link, events=events)
+    view = build_state_view(UnopenedHead(head=head, codec=store.codec), token, on.link, events=events)
     return answers.answer(meter, view, headers=headers)
 
 
@@ -344,4 +344,4 @@ def read_events(on: Opened, request: Request, query: QueryString) -> Response:
         raise missing_problem(stream)
     if page.deleted:
         raise deleted_problem(stream, page.version, answers.consumed(meter.units))
-    return answers.answer(meter, show_page(stream, page, on.link))
+    return answers.answer(meter, build_page_view(stream, page, on.link))

@@ -2,13 +2,13 @@
 
 events, entries    go on after a place; a page ends at a number or a size, and never between equal ids
 tags of a group    go on after a tag
-tags of all        go on at a place in the tags table: to sort them, all must be read
+tags of all        go on at a position in the tags table: to sort them, all must be read
 
 Pages of tags that no index lists: by a scan, a part of the table at a time.
 
-    place   how many parts the table is read in, which of them is next, and beyond which of its own tags to go on
+    position   how many parts the table is read in, which of them is next, and beyond which of its own tags to go on
 
-A place names nothing but numbers and a tag of the caller's own tenant. The key at which a scan of DynamoDB stopped
+A position names nothing but numbers and a tag of the caller's own tenant. The key at which a scan of DynamoDB stopped
 would not do: it may be another tenant's, and a caller could hand in any. So a part is read again for each
 page that begins in it, and its tags are taken by their names. A table that one request reads is one part. Any
 other is read in `PARTS`, so that one of 8 GB has 8 MB in each.
@@ -59,7 +59,7 @@ class ScanPosition:
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def read_place(written: str, field: str = "after") -> ScanPosition:
+def read_scan_position(written: str, field: str = "after") -> ScanPosition:
     """Return the position that `ScanPosition.text` has encoded; raise `InvalidInput` for other text.
 
     Raises:
@@ -68,12 +68,12 @@ def read_place(written: str, field: str = "after") -> ScanPosition:
     try:
         raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
         parts, part, beyond = json.loads(raw)
-        place = ScanPosition(parts, part, beyond)
+        position = ScanPosition(parts, part, beyond)
         whole = all(type(number) is int for number in (parts, part)) and isinstance(beyond, str)
-        if whole and parts in (1, PARTS) and 0 <= part < parts and place.text() == written:
+        if whole and parts in (1, PARTS) and 0 <= part < parts and position.text() == written:
             if beyond:
                 check_tag(beyond, field)
-            return place
+            return position
     except (ValueError, TypeError, RecursionError):
         pass
     raise InvalidInput(field, "must be `next` of the page before")
@@ -93,7 +93,7 @@ def scan(
     """
     first, requests, units = listings.make_tag_scan(group), 0, 0.0
 
-    def part(place: ScanPosition) -> Counter[str] | None:
+    def part(position: ScanPosition) -> Counter[str] | None:
         """Return the number of events of each of the tenant's tags in one part of the table, or None.
 
         Returns:
@@ -104,27 +104,29 @@ def scan(
         counts: Counter[str] = Counter()
         after: Key | None = None
         while True:
-            page = listings.store.driver.ask(replace(first, after=after, segment=(place.part, place.parts)))
+            page = listings.store.driver.ask(
+                replace(first, after=after, segment=(position.part, position.parts))
+            )
             for tag in filter(None, map(listings.read_tag, page.items)):
                 counts[tag.tag] += tag.events
             after, requests, units = page.last, requests + 1, units + page.units.read
-            if after is None or place == ScanPosition(1):
+            if after is None or position == ScanPosition(1):
                 return counts if after is None else None
 
-    place = after or ScanPosition(1)
+    position = after or ScanPosition(1)
     events_by_tag: dict[str, int] = {}
-    while place.part < place.parts:
+    while position.part < position.parts:
         if len(events_by_tag) == limit or requests >= REQUESTS or units >= READ_UNITS:
-            return events_by_tag, place
-        events = part(place)
+            return events_by_tag, position
+        events = part(position)
         if events is None:
             return events_by_tag, ScanPosition(PARTS)
-        tags = sorted(tag for tag in events if tag > place.beyond)
+        tags = sorted(tag for tag in events if tag > position.beyond)
         batch = tags[: limit - len(events_by_tag)]
         events_by_tag |= {tag: events[tag] for tag in batch}
         if len(batch) < len(tags):
-            return events_by_tag, replace(place, beyond=batch[-1])
-        place = ScanPosition(place.parts, place.part + 1)
+            return events_by_tag, replace(position, beyond=batch[-1])
+        position = ScanPosition(position.parts, position.part + 1)
     return events_by_tag, None
 
 
@@ -194,7 +196,9 @@ class TagPages:
         if group is None or not self.listings.groups_are_indexed:
             if group is not None:
                 check_group(group)
-            events, rest = scan(self.listings, group, None if after is None else read_place(after), limit)
+            events, rest = scan(
+                self.listings, group, None if after is None else read_scan_position(after), limit
+            )
             tags = tuple(self.listings.settled(events))
             return TagPage(tags=tags, next=None if rest is None else rest.text())
         if after is not None and group_of(check_tag(after, "after")) != group:

@@ -50,6 +50,6 @@ ENTRIES: Final = Shown(
 )
 
 
-def show_tag(count: TagCount, latest: TagEntry) -> dict[str, Any]:
+def build_tag_view(count: TagCount, latest: TagEntry) -> dict[str, Any]:
     """Show a tag with its number of events, its group and its latest event."""
     return TAG_SHOWN(count, group=group_of(count.tag), latest=_LATEST(latest))

@@ -27,7 +27,7 @@ from epochal.http.query_strings import QueryString
 from epochal.http.sent_events import ID
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import TagPage, TagPages
-from epochal.http.tag_views import ENTRIES, ENTRY, TAG_COUNT, TAG_PAGE, TAG_SHOWN, show_tag
+from epochal.http.tag_views import ENTRIES, ENTRY, TAG_COUNT, TAG_PAGE, TAG_SHOWN, build_tag_view
 from epochal.http.tagged_requests import APPEND, PLACE, QUERY, event_of, position_of, query_of
 from epochal.http.tagged_views import (
     APPENDED,
@@ -35,10 +35,10 @@ from epochal.http.tagged_views import (
     EVENT_PAGE,
     LISTED,
     Listed,
-    show_appended,
-    show_listing,
-    show_page,
-    show_single,
+    build_append_view,
+    build_listing_view,
+    build_page_view,
+    build_single_event_view,
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import MAX_TAG_BYTES, Event
@@ -113,7 +113,7 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     outcome = replace(outcome, position=store.seal_position(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
         raise listed.refused(outcome, meter.units)
-    view = show_appended(outcome, meter.units)
+    view = build_append_view(outcome, meter.units)
     return answers.answer(meter, view, status=201, figures=answers.appends(events, replayed=outcome.replayed))
 
 
@@ -138,7 +138,7 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
         page = store.page(query, after=after, rest=rest, takes=listed, limit=limit)
     if page.position is not None:
         page = replace(page, position=store.seal_position(page.position, writes=False))
-    return answers.answer(meter, show_page(page, listed))
+    return answers.answer(meter, build_page_view(page, listed))
 
 
 @operation(parameters=(parameters.path("id", ID),), gives=EVENT, fails=(problems.EVENT_NOT_FOUND,))
@@ -152,7 +152,7 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     event = store.event(event_id)
     if event is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}")
-    return answers.answer(meter, show_single(event, tagged.link))
+    return answers.answer(meter, build_single_event_view(event, tagged.link))
 
 
 @operation(
@@ -178,7 +178,7 @@ def list_tagged(tagged: Tagged, request: Request, query: QueryString) -> Respons
     pages = TagPages(listings=listings_of(store))
     listed = pages.all_events if tag is None else partial(pages.tagged, tag)
     page = listed(since=since, limit=limit)
-    return answers.answer(meter, show_listing(page, tagged.link))
+    return answers.answer(meter, build_listing_view(page, tagged.link))
 
 
 def _since(query: QueryString) -> str | None:
@@ -260,7 +260,7 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     if latest is None:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
     (count,) = listings.counted([tag])
-    return answers.answer(meter, show_tag(count, latest))
+    return answers.answer(meter, build_tag_view(count, latest))
 
 
 @operation(

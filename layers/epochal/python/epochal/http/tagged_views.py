@@ -82,7 +82,7 @@ class Listed:
         """Add an event and return true; return false where the limit is reached or the answer is full."""
         if len(self.views) >= self._limit:
             return False
-        frame = show_without_bodies(event)
+        frame = build_event_frame(event)
         if self._positions and event.position is not None:
             frame["position"] = write_position(event.position)
         if is_too_large(event):
@@ -113,14 +113,14 @@ class Listed:
         )
 
 
-def show_event(event: Recorded, link: Link) -> dict[str, Any]:
+def build_event_view(event: Recorded, link: Link) -> dict[str, Any]:
     """Show an event, with its bodies in the bucket as links."""
-    return with_bodies(show_without_bodies(event), event, link)
+    return with_bodies(build_event_frame(event), event, link)
 
 
-def show_single(event: Recorded, link: Link) -> Any:
+def build_single_event_view(event: Recorded, link: Link) -> Any:
     """Return the JSON of an event as a whole answer, with its position in the tag that it was found by."""
-    frame = show_without_bodies(event)
+    frame = build_event_frame(event)
     if event.position is not None:
         frame["position"] = write_position(event.position)
     if is_too_large(event):
@@ -128,7 +128,7 @@ def show_single(event: Recorded, link: Link) -> Any:
     return AnswerSize().put(with_bodies(frame, event, link), frame)
 
 
-def show_without_bodies(event: Recorded) -> dict[str, Any]:
+def build_event_frame(event: Recorded) -> dict[str, Any]:
     """Return the JSON object of a tagged event without its bodies."""
     ids = {"causationId": event.causation_id, "correlationId": event.correlation_id, **event.besides}
     return {
@@ -184,7 +184,7 @@ LISTED: Final = Shown(
 )
 
 
-def show_appended(outcome: Appended, units: Units) -> dict[str, Any]:
+def build_append_view(outcome: Appended, units: Units) -> dict[str, Any]:
     """Build the answer to an append of tagged events.
 
     A replayed append without a condition has read no tag, so its position is null.
@@ -201,7 +201,7 @@ def show_appended(outcome: Appended, units: Units) -> dict[str, Any]:
     )
 
 
-def show_page(page: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
+def build_page_view(page: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
     """Build the answer to a page of a query.
 
     Only the last page, or each page of a backward read, has the position to append after.
@@ -213,7 +213,7 @@ def show_page(page: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]
     )
 
 
-def show_listing(page: DatedPage[Recorded], link: Link) -> dict[str, Any]:
+def build_listing_view(page: DatedPage[Recorded], link: Link) -> dict[str, Any]:
     """Build the answer to a page of listed events, cut short where the answer is full.
 
     A page never ends between events of one place, since no next page could go on from there.
@@ -223,10 +223,10 @@ def show_listing(page: DatedPage[Recorded], link: Link) -> dict[str, Any]:
         # A page never ends between events of one place: no next page could go on from there.
         ends = bool(views) and event.place > last
         if is_too_large(event):
-            view = None if ends else answer.omit(show_without_bodies(event))
+            view = None if ends else answer.omit(build_event_frame(event))
         else:
-            view = show_event(event, link)
-            view = answer.fit(view) if ends else answer.put(view, show_without_bodies(event))
+            view = build_event_view(event, link)
+            view = answer.fit(view) if ends else answer.put(view, build_event_frame(event))
         if view is None:
             return LISTED(events=views, next=last)
         views.append(view)

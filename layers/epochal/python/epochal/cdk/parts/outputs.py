@@ -17,7 +17,7 @@ def output(scope: Construct, name: str, value: str, description: str, *, group: 
     return resource
 
 
-def whose(scope: Construct, name: str) -> str:
+def claim_output_prefix(scope: Construct, name: str) -> str:
     """Return a prefix for a store's outputs: empty on a stack's first call, which is noted, else its id.
 
     Args:

@@ -15,7 +15,7 @@ from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import PartitionStanding, standings
 from epochal.contrib.console.events_behind import EventsBehind, events_behind, in_all_partitions
 from epochal.contrib.console.page import Plot, Services, body, clock, over_time, whole
-from epochal.contrib.console.problems import problems_of
+from epochal.contrib.console.problems import find_problems
 from epochal.contrib.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
@@ -78,7 +78,7 @@ def health(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     return {"found": sources_health, "checked": _checked(deployment, arguments.get("check", ""))}
 
 
-def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[PoisonRecord, ...] | None]:
+def read_quarantine(deployment: Deployment, source: Source) -> tuple[int, tuple[PoisonRecord, ...] | None]:
     """Return the number of a source's quarantine notes, and its waiting records or None.
 
     The records are None where there are more than `NOTES` notes, too many to read here.
@@ -96,7 +96,7 @@ def set_aside(deployment: Deployment, source: Source) -> tuple[int, tuple[Poison
 def _health(deployment: Deployment, source: Source, recorded: int | None) -> Health:
     """Read the health of a source, whose number of recorded partitions is `recorded`."""
     driver, table = deployment.driver, deployment.settings.index_table
-    notes, waiting = set_aside(deployment, source)
+    notes, waiting = read_quarantine(deployment, source)
     return Health(
         source=source.name,
         recorded=recorded,
@@ -186,10 +186,12 @@ def show(services: Services, deployment: Deployment, _: Mapping[str, str]) -> di
     newest = max((seconds for seconds in late.values() if seconds is not None), default=None)
     lags, indexer = _lags(services, deployment, partitions), services.indexer_states(partitions)
     aside = (
-        {source.name: set_aside(deployment, source) for source in deployment.sources} if partitions else {}
+        {source.name: read_quarantine(deployment, source) for source in deployment.sources}
+        if partitions
+        else {}
     )
     return {
-        "problems": problems_of(
+        "problems": find_problems(
             indexer=indexer[0],
             partitions=partitions,
             oldest={lag.group: lag.oldest for lag in lags},

@@ -48,7 +48,7 @@ class KnownProblem:
     runbook: str = ""
 
 
-def problems_of(
+def find_problems(
     *,
     indexer: Mapping[str, IndexerState],
     partitions: Iterable[PartitionStanding],
@@ -70,14 +70,14 @@ def problems_of(
         for group in partition.groups:
             groups.setdefault(group.group, []).append(group)
     return [
-        *_of_indexer(indexer, late),
-        *_of_records(aside),
-        *(problem for name, standings in groups.items() for problem in _of_group(name, standings)),
-        *(problem for name in groups for problem in _of_lag(name, groups[name], oldest.get(name))),
+        *_find_indexer_problems(indexer, late),
+        *_find_quarantine_problems(aside),
+        *(problem for name, standings in groups.items() for problem in _find_group_problems(name, standings)),
+        *(problem for name in groups for problem in _find_lag_problems(name, groups[name], oldest.get(name))),
     ]
 
 
-def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iterator[KnownProblem]:
+def _find_indexer_problems(indexer: Mapping[str, IndexerState], late: float | None) -> Iterator[KnownProblem]:
     """Yield a problem for each layout whose events do not come to the feed, and one if they come late."""
     for layout, state in indexer.items():
         if state.failure or state.missing:
@@ -98,7 +98,9 @@ def _of_indexer(indexer: Mapping[str, IndexerState], late: float | None) -> Iter
         )
 
 
-def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]) -> Iterator[KnownProblem]:
+def _find_quarantine_problems(
+    aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]],
+) -> Iterator[KnownProblem]:
     """Yield a problem for each layout of which the indexer has set records aside."""
     for layout, (notes, waiting) in aside.items():
         if notes and (waiting is None or waiting):
@@ -113,7 +115,7 @@ def _of_records(aside: Mapping[str, tuple[int, tuple[PoisonRecord, ...] | None]]
             )
 
 
-def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProblem]:
+def _find_group_problems(name: str, standings: list[GroupStanding]) -> Iterator[KnownProblem]:
     """Yield each problem because of which a group handles nothing, or not everything."""
     if failure := latest_failure(run for group in standings for run in group.blocked):
         yield KnownProblem(
@@ -151,7 +153,9 @@ def _of_group(name: str, standings: list[GroupStanding]) -> Iterator[KnownProble
         )
 
 
-def _of_lag(name: str, standings: list[GroupStanding], oldest: float | None) -> Iterator[KnownProblem]:
+def _find_lag_problems(
+    name: str, standings: list[GroupStanding], oldest: float | None
+) -> Iterator[KnownProblem]:
     """Yield a problem if a group is late though nothing else is known to stop it."""
     stopped = any(group.blocked or group.paused or group.behind is None for group in standings)
     if oldest is not None and oldest > LATE_SECONDS and not stopped:

@@ -102,7 +102,9 @@ def ask(services: Services, deployment: Deployment, arguments: Mapping[str, str]
     }
 
 
-def settle(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+def apply_parked_action(
+    services: Services, deployment: Deployment, arguments: Mapping[str, str]
+) -> dict[str, Any]:
     """Replay, skip or discard events of a parked stream, and return the action with its result.
 
     Raises:

@@ -151,7 +151,12 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
         ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),
         ConsolePage(path="/groups", name="group", show=reactions.ask_group),
         ConsolePage(path="/groups", name="steered", show=partial(reactions.steer, services), method="POST"),
-        ConsolePage(path="/parked", name="settled", show=partial(reactions.settle, services), method="POST"),
+        ConsolePage(
+            path="/parked",
+            name="settled",
+            show=partial(reactions.apply_parked_action, services),
+            method="POST",
+        ),
     )
 
 

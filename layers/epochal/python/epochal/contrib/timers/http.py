@@ -15,7 +15,7 @@ from epochal.errors import Contended
 from epochal.http import parameters, problems, schemas
 from epochal.http.answer_size import AnswerSize
 from epochal.http.answers import answer, appends, consumed
-from epochal.http.bodies import show_body
+from epochal.http.bodies import build_body_member
 from epochal.http.components import Component, Shown
 from epochal.http.declarations import operation
 from epochal.http.documents import document
@@ -234,8 +234,8 @@ def _event(event: Event) -> dict[str, Any]:
         "type": event.type,
         **{name: value for name, value in texts.items() if value is not None},
         **({"tags": list(event.tags)} if event.tags else {}),
-        **show_body("data", event.data, _no_link),
-        **show_body("meta", event.meta, _no_link),
+        **build_body_member("data", event.data, _no_link),
+        **build_body_member("meta", event.meta, _no_link),
     }
 
 
