@@ -30,7 +30,7 @@ from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Tries, Writes, run_commit
 from epochal.pages.items import Page
 from epochal.pages.reading import cursor_at
-from epochal.pages.tags.batch import TaggedBatch, TagShare, shares_of
+from epochal.pages.tags.batch import TaggedBatch, TagShare, recorded_events, shares_of
 from epochal.pages.tags.entries import (
     TagStreams,
     id_record,
@@ -164,7 +164,7 @@ class TagsPart:
         """Make the outcome of the applied append: the events with tags, the new position and the counts."""
         own = tuple(tag for tag in own_tags(self.tagged.events) if tag in self.shares)
         planned = _of_tags(writes)
-        events = self.tagged.recorded(next(iter(writes.values())).stamp)
+        events = recorded_events(self.tagged, next(iter(writes.values())).stamp)
         if self.tagged.homes:
             events = tuple(
                 replace(event, stream=stream, index=writes[stream].first + index)

@@ -72,25 +72,6 @@ class TaggedBatch:
         """Ids that the caller chose."""
         return tuple(event.id for event in self.events if event.id is not None)
 
-    def recorded(self, stamp: bytes) -> tuple[Recorded, ...]:
-        """Return the events as an append with this stamp stores them."""
-        time = time_of(stamp)
-        moment = format_ticks(time if time - self.now <= (0 if self.dated else AHEAD) else self.now)
-        return tuple(
-            Recorded(
-                id=event_id(stamp, Label(number=number, id=event.id)),
-                place=stamped_place(stamp, number),
-                type=event.type,
-                data=event.data,
-                meta=event.meta,
-                tags=tuple(sorted(set(event.tags))),
-                timestamp=event.timestamp or moment,
-                causation_id=event.causation_id,
-                correlation_id=event.correlation_id,
-            )
-            for number, event in enumerate(self.events)
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagShare:
@@ -145,6 +126,26 @@ def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
         )
         for tag in sorted(numbers, key=lambda tag: (tag.startswith("$"), tag))
     ]
+
+
+def recorded_events(tagged: TaggedBatch, stamp: bytes) -> tuple[Recorded, ...]:
+    """Return the events of a batch as an append with this stamp stores them."""
+    time = time_of(stamp)
+    moment = format_ticks(time if time - tagged.now <= (0 if tagged.dated else AHEAD) else tagged.now)
+    return tuple(
+        Recorded(
+            id=event_id(stamp, Label(number=number, id=event.id)),
+            place=stamped_place(stamp, number),
+            type=event.type,
+            data=event.data,
+            meta=event.meta,
+            tags=tuple(sorted(set(event.tags))),
+            timestamp=event.timestamp or moment,
+            causation_id=event.causation_id,
+            correlation_id=event.correlation_id,
+        )
+        for number, event in enumerate(tagged.events)
+    )
 
 
 def _whole(batch: TaggedBatch, tag: str, numbers: Sequence[int], homes: Mapping[str, int]) -> Packed:
