@@ -11,12 +11,13 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Event, Recorded
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import UNTAGGED, Query, QueryItem
 from epochal.pages.items import STREAMS, read_page
 from epochal.pages.layout import Pages
-from epochal.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
+from epochal.pages.tags.entries import entries_of, recorded_all, reserved_tags
 from epochal.plan.conditions import All, BeginsWith, Present
 from epochal.plan.ops import Execute, Scan
 from epochal.store.driver import Driver, Meter

@@ -14,9 +14,9 @@ from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.dynamo.interpreter import carrier_interpreter
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable, TooLarge
+from epochal.layout.tag_streams import TagStreams
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
-from epochal.pages.tags.entries import TagStreams
 from epochal.plan.ops import Execute, Get, Put
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.store.also import (

@@ -107,7 +107,6 @@ FACES = {
     "epochal/store/appending.py": STORE,
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
     "epochal/store/tagged_pages.py": STORE,
-    "epochal/store/tag_turns.py": "its keys are the tags that have streams",
     "epochal/store/listings.py": STORE,
     "epochal/store/tagged_importer.py": STORE,
     "epochal/store/seals.py": "a seal is made of what a token names of a page",

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import AppendCondition, fence
+from epochal.layout.tag_streams import TagStreams
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.model.events import Event
 from epochal.model.expected_version import ANY, NO_STREAM, ExpectedVersion
 from epochal.model.moments import Ticks
@@ -22,8 +24,7 @@ from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import Page
 from epochal.pages.tags.append import append as append_tagged
-from epochal.pages.tags.batch import TaggedBatch
-from epochal.pages.tags.entries import TagStreams, entries_of, stream_of
+from epochal.pages.tags.entries import entries_of, stream_of
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 from epochal.deciders.model_snapshots import ModelSnapshots
 from epochal.deciders.on_queries import Decisions
 from epochal.deciders.projections import Projection
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
-from epochal.pages.tags.entries import TagStreams
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter

@@ -17,6 +17,8 @@ import pytest
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.queries import AppendCondition, fence, fence_after
+from epochal.layout.tag_streams import TagStreams
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.outcomes import Appended, Conflict
@@ -28,8 +30,6 @@ from epochal.pages.frames import time_of
 from epochal.pages.items import STREAMS, Page, is_page, read_page
 from epochal.pages.tags import batch as tagged_batch
 from epochal.pages.tags.append import append
-from epochal.pages.tags.batch import TaggedBatch
-from epochal.pages.tags.entries import TagStreams
 from epochal.pages.tags.reading import PageReads
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables

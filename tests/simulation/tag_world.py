@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Recorded
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.pages.items import STREAMS, is_page, read_page
 from epochal.pages.layout import Pages
-from epochal.pages.tags.entries import EventOfTag, TagStreams, entries_of, recorded_all, reserved_tags
+from epochal.pages.tags.entries import EventOfTag, entries_of, recorded_all, reserved_tags
 from epochal.plan.ops import Execute, TransactionWrite
 from epochal.plan.values import Item
 from epochal.store.streams import Streams

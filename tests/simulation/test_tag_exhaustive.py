@@ -13,6 +13,7 @@ import pytest
 from epochal.layout import queries
 from epochal.layout.queries import Fence
 from epochal.layout.streams import Known
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Event
 from epochal.model.moments import Ticks
 from epochal.model.outcomes import Conflict
@@ -22,7 +23,6 @@ from epochal.pages.evidence import Verdict
 from epochal.pages.items import Page, page_key
 from epochal.pages.tags import append, entries, reading
 from epochal.pages.tags import batch as tagged_batch
-from epochal.pages.tags.entries import TagStreams
 from epochal.pages.tags.reading import PageReads
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Refusal, Steps

@@ -13,6 +13,7 @@ import pytest
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Event
 from epochal.model.outcomes import Conflict
 from epochal.model.position_text import read_position, write_position
@@ -25,7 +26,7 @@ from epochal.pages.items import STREAMS, is_page, page_key, read_page
 from epochal.pages.layout import Pages
 from epochal.pages.tags import reading
 from epochal.pages.tags.append import TagsPart
-from epochal.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
+from epochal.pages.tags.entries import Label, event_id, read_label, reserved_tags
 from epochal.pages.tags.listing import count_since
 from epochal.plan.failures import Lost
 from epochal.plan.ops import (

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
-from epochal.pages.tags.entries import TagStreams
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged_pages import TaggedEvents

@@ -1,6 +1,8 @@
 """Layouts, which store streams as items. A layout plans requests and interprets replies; it sends none.
 
 streams        the interface of a layout to the store, and what an append is
+tag_streams    the table of tagged events, and the tags that have streams there
+tagged_batch   the tagged events of an append
 outcomes       the results of an append, as a layout returns them
 queries        the tags that fence a query, and the events that it matches
 query_reads    reading the matches of a query, a part at a time

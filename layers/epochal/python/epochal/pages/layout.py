@@ -32,9 +32,9 @@ from epochal.plan.ops import Steps
 if TYPE_CHECKING:
     from epochal.layout import key_moments
     from epochal.layout.queries import AppendCondition
+    from epochal.layout.tag_streams import TagStreams
+    from epochal.layout.tagged_batch import TaggedBatch
     from epochal.pages import keyed_appends, pruning, several
-    from epochal.pages.tags.batch import TaggedBatch
-    from epochal.pages.tags.entries import TagStreams
 else:
     key_moments = DeferredModule("epochal.layout.key_moments")
     pruning = DeferredModule("epochal.pages.pruning")

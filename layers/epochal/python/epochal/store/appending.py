@@ -24,6 +24,7 @@ from epochal.layout.streams import (
     SeveralStreams,
     TaggedStreams,
 )
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.capacity import NOTHING
 from epochal.model.events import Event
@@ -35,7 +36,6 @@ from epochal.model.stream_append import StreamAppend
 from epochal.model.stream_names import no_step, stream_name
 from epochal.model.tag_answers import Takes
 from epochal.model.tags import Query, check_tag, check_type, own_tags
-from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.store.also import checked

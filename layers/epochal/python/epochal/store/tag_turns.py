@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from epochal.layout.queries import AppendCondition
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import Reached
-from epochal.pages.tags.entries import TagStreams
 from epochal.store.queueing import Key, QueuePlace
 
 _AFTER_STREAMS: Final = "\x7f"

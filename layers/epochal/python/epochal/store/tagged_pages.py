@@ -10,6 +10,8 @@ from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
 from epochal.layout.queries import AppendCondition, Fence, fence
 from epochal.layout.streams import Also, TaggedStreams
+from epochal.layout.tag_streams import TagStreams
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import Event, Recorded
@@ -20,8 +22,7 @@ from epochal.model.positions import Position, Reached
 from epochal.model.tags import Query, check_type
 from epochal.model.tokens import Token
 from epochal.pages.tags.append import append
-from epochal.pages.tags.batch import TaggedBatch
-from epochal.pages.tags.entries import TagStreams, reserved_tags, stream_of
+from epochal.pages.tags.entries import reserved_tags, stream_of
 from epochal.pages.tags.ids import events_by_id
 from epochal.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.plan.tables import PlacedName

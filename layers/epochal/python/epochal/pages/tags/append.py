@@ -21,6 +21,8 @@ from epochal.layout.query_reads import first_in_the_way
 from epochal.layout.streams import (
     Known,
 )
+from epochal.layout.tag_streams import TagStreams
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.positions import Position, Reached
@@ -30,14 +32,8 @@ from epochal.pages.batch import Packed
 from epochal.pages.commit import Commit, Heads, Tries, Writes, run_commit
 from epochal.pages.items import Page
 from epochal.pages.reading import cursor_at
-from epochal.pages.tags.batch import TaggedBatch, TagShare, recorded_events, shares_of
-from epochal.pages.tags.entries import (
-    TagStreams,
-    id_record,
-    reached_by,
-    stamped_place,
-    stream_of,
-)
+from epochal.pages.tags.batch import TagShare, recorded_events, shares_of
+from epochal.pages.tags.entries import id_record, reached_by, stamped_place, stream_of
 from epochal.pages.tags.ids import stored_before
 from epochal.pages.tags.reading import PageReads, foreign_position_error, matches
 from epochal.pages.writes import Planned, index_of, known_state

@@ -49,6 +49,7 @@ from epochal.codec.bodies import (
 )
 from epochal.errors import CorruptData
 from epochal.layout.streams import EncodedEvent
+from epochal.layout.tag_streams import TagStreams
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.bodies import Body, Claim
 from epochal.model.events import OutlinedEvent, Recorded
@@ -370,26 +371,6 @@ def stamped_place(stamp: bytes, number: int) -> str:
     """Return an event's place: time of its append, digits of the append, and its number in that."""
     others = int.from_bytes(stamp[8:], "big") % 10 ** (RANDOM_DIGITS - _NUMBER_DIGITS)
     return f"{time_of(stamp):019d}{others:06d}{number:0{_NUMBER_DIGITS}d}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagStreams:
-    """A table of pages, and the reserved tags that have streams there: of types, and of everything.
-
-    Attributes:
-        table: name of the table.
-        type_heads: the reserved tags.
-        largest: bytes that a body may have; an event with a larger one is read without its bodies, as `OutlinedEvent`.
-    """
-
-    table: str
-    type_heads: frozenset[str] = frozenset()
-    largest: int = MAX_DECODED
-
-    def tags_of(self, kind: str, tags: Collection[str]) -> tuple[str, ...]:
-        """Return the tags in whose streams an event is stored; the first of them has its body."""
-        own = tuple(sorted(set(tags))) or (UNTAGGED,)
-        return (*own, *(tag for tag in (type_tag(kind), EVERYTHING) if tag in self.type_heads))
 
 
 def reserved_tags(types: Collection[str], *, everything: bool) -> frozenset[str]:

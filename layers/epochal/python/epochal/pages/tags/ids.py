@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from epochal.codec.bodies import MAX_DECODED, decode
 from epochal.errors import CorruptData
 from epochal.layout.queries import IdTaken
+from epochal.layout.tag_streams import TagStreams
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.lazy_dataclasses import replace
 from epochal.model.events import Recorded
 from epochal.model.tags import repeats
 from epochal.pages.items import Page, page_key, read_page
 from epochal.pages.reading import query
-from epochal.pages.tags.batch import TaggedBatch
 from epochal.pages.tags.entries import (
     EventOfTag,
-    TagStreams,
     beside_of,
     entries_of,
     id_key,

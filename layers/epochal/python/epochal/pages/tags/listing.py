@@ -6,18 +6,13 @@ double, and then by bisection. A reader that follows the end of a tag finds the 
 
 from __future__ import annotations
 
+from epochal.layout.tag_streams import TagStreams
 from epochal.model.stream_names import TAG_STREAMS
 from epochal.model.tag_answers import TagCount, TagEntry
 from epochal.model.tags import is_reserved
 from epochal.pages.items import Page, read_page
 from epochal.pages.reading import Cursor, advance, begin_read, query
-from epochal.pages.tags.entries import (
-    EventOfTag,
-    TagStreams,
-    entries_of,
-    last_entry,
-    stream_of,
-)
+from epochal.pages.tags.entries import EventOfTag, entries_of, last_entry, stream_of
 from epochal.pages.tags.reading import heads_of
 from epochal.plan.conditions import All, AnyOf, BeginsWith, Condition, equals
 from epochal.plan.ops import Scan, Steps

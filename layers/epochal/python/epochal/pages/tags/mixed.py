@@ -22,6 +22,8 @@ from epochal.layout.queries import AppendCondition
 from epochal.layout.streams import (
     Known,
 )
+from epochal.layout.tag_streams import TagStreams
+from epochal.layout.tagged_batch import TaggedBatch
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.expected_version import ExpectedVersion
 from epochal.model.moments import unix_seconds
@@ -35,10 +37,6 @@ from epochal.pages.reading import load_head
 from epochal.pages.several_key import SeveralKey
 from epochal.pages.streams_part import StreamsPart
 from epochal.pages.tags.append import TagsPart
-from epochal.pages.tags.batch import TaggedBatch
-from epochal.pages.tags.entries import (
-    TagStreams,
-)
 from epochal.plan.batches import settled
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Put, Refusal, Steps

@@ -18,6 +18,7 @@ from typing import Final, Self
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.queries import Fence, at_the_end, begun, check_covered, is_new, types_fenced_by
 from epochal.layout.query_reads import ENTRIES, Part, PartBack, Wanted
+from epochal.layout.tag_streams import TagStreams
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Recorded
 from epochal.model.positions import Position, Reached
@@ -28,7 +29,6 @@ from epochal.pages.items import Page, read_page
 from epochal.pages.reading import SHORT, Cursor, advance, begin_read, cursor_at, last_pages, load_head, query
 from epochal.pages.tags.entries import (
     EventOfTag,
-    TagStreams,
     entries_of,
     reached_by,
     recorded_all,
