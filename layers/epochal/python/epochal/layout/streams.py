@@ -18,7 +18,17 @@ Randomness and time come from the caller. All methods but `room`, `stand`, `mome
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.lazy_dataclasses import dataclass
@@ -28,6 +38,11 @@ from epochal.model.moments import Ticks
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.tokens import Token
 from epochal.plan.ops import Steps, TransactionWrite
+
+if TYPE_CHECKING:
+    from epochal.layout.queries import AppendCondition
+    from epochal.layout.tag_streams import TagStreams
+    from epochal.layout.tagged_batch import TaggedBatch
 
 IDENTIFIED: Final = b"\x01\x00\x00"
 """What the label of an event with an id and no tags begins with; the 16 bytes of the id follow (FORMATS §8)."""
@@ -472,15 +487,24 @@ class TaggedStreams(Protocol):
 
     def append_tagged(
         self,
-        site: Any,
+        site: TagStreams,
         appends: Sequence[tuple[Batch, ExpectedVersion]],
-        tagged: Any,
-        condition: Any,
+        tagged: TaggedBatch,
+        condition: AppendCondition | None,
         key: str | None,
         *,
         reads: Mapping[str, Known[Any]] | None = None,
     ) -> Steps[Outcome]:
-        """Append events with tags to streams under a condition, all or nothing (`pages.tags.mixed`)."""
+        """Append events with tags to streams, all or nothing, unless new events match the condition.
+
+        Args:
+            site: table of the tags, which is the one of the streams.
+            appends: batches with the versions that their streams must have.
+            tagged: the events of all batches, in order.
+            condition: condition on other events; None for none.
+            key: idempotency key of the append, or of the decision; None for none.
+            reads: known heads of streams that a decision only read, and that must be unchanged; None for an append.
+        """
 
 
 @runtime_checkable

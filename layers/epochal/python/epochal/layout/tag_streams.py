@@ -11,7 +11,7 @@ from epochal.model.tags import EVERYTHING, UNTAGGED, type_tag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagStreams:
-    """A table of pages, and the reserved tags that have streams there: of types, and of everything.
+    """A table of tagged events, and the reserved tags that have streams there: of types, and of everything.
 
     Attributes:
         table: name of the table.

@@ -348,12 +348,21 @@ def _events_with_tags(appends: Sequence[StreamAppend]) -> list[Event]:
     return [event for append in appends for event in append.events if event.tags]
 
 
+def _require_tagged_layout(layout: AnyStreamLayout, field: str) -> TaggedStreams:
+    """Return the layout if it keeps tags; else raise `InvalidInput`.
+
+    Raises:
+        InvalidInput: it keeps none.
+    """
+    if isinstance(layout, TaggedStreams):
+        return layout
+    raise InvalidInput(field, "must not be given: this store keeps no tags")
+
+
 def _check_tags(store: Streams, events: Sequence[Event]) -> None:
     """Raise `InvalidInput` for malformed tags or types of tagged events, or if the layout keeps no tags."""
-    if not isinstance(store.layout, TaggedStreams):
-        place = next((place for place, event in enumerate(events) if event.tags), None)
-        field = "fail_if" if place is None else f"events[{place}].tags"
-        raise InvalidInput(field, "must not be given: this store keeps no tags")
+    place = next((place for place, event in enumerate(events) if event.tags), None)
+    _require_tagged_layout(store.layout, "fail_if" if place is None else f"events[{place}].tags")
     for place, event in enumerate(events):
         if event.tags:
             check_type(event.type, f"events[{place}].type")
@@ -378,8 +387,7 @@ def _with_tags(
         reads: known heads of streams that a decision only read; None where this append is no decision.
         key: idempotency key of the append, or of the decision.
     """
-    layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
-    tagged = store.tagged
+    layout, tagged = _require_tagged_layout(store.layout, "fail_if"), store.tagged
     condition = tagged.condition(options.fail_if, options.after, options.takes)
     ends = ends_left(tagged.site.table, turn)
     turn.write()
