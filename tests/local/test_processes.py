@@ -156,7 +156,7 @@ def test_a_server_that_ignores_being_asked_is_made_to_end(directory: Path) -> No
 def test_a_server_that_ends_while_starting_is_reported_with_the_end_of_its_log(directory: Path) -> None:
     command = ["sh", "-c", "echo 'no such table' >&2; exit 3"]
     server = processes.start("a broken server", command, port=processes.free_port(), directory=directory)
-    with pytest.raises(ServerFailed, match="a broken server ended while it was starting.*\nno such table"):
+    with pytest.raises(ServerFailed, match="a broken server exited while it was starting.*\nno such table"):
         processes.wait_until_ready(server, functools.partial(ready, server), seconds=10)
 
 
@@ -181,7 +181,7 @@ def test_waiting_says_how_long_it_has_been(directory: Path, monkeypatch: pytest.
 
 def test_a_taken_port_is_named_and_nothing_is_started(server: Server, tmp_path: Path) -> None:
     processes.wait_until_ready(server, functools.partial(ready, server), seconds=30)
-    with pytest.raises(PortTaken, match=f"port {server.port} is taken"):
+    with pytest.raises(PortTaken, match=f"port {server.port} is in use"):
         processes.start("another", ["touch", "started"], port=server.port, directory=tmp_path / "another")
     assert not (tmp_path / "another").exists()
 
@@ -191,7 +191,7 @@ def test_an_answer_from_another_program_is_not_taken_for_the_servers(server: Ser
     late = processes.start("late", ["true"], port=processes.free_port(), directory=tmp_path / "late")
     while processes.alive(late):
         time.sleep(0.01)
-    with pytest.raises(ServerFailed, match="another program answers on its port"):
+    with pytest.raises(ServerFailed, match="another program listens on its port"):
         processes.wait_until_ready(late, functools.partial(ready, server), seconds=10)
 
 

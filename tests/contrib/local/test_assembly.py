@@ -71,5 +71,5 @@ def test_stacks_of_stages_are_deployed_where_the_application_has_no_others(tmp_p
 
 def test_an_account_that_is_none_is_refused_by_the_name_of_its_stack(tmp_path: Path) -> None:
     folder = manifest(tmp_path, Shop=stack("aws://dev/eu-west-1"))
-    with pytest.raises(AccountRefused, match=r"stack Shop: the account of its env .* not be 'dev'"):
+    with pytest.raises(AccountRefused, match=r"stack Shop: the account in its env .* got 'dev'"):
         assembly_in(folder)

@@ -164,7 +164,7 @@ def test_resources_are_told_as_they_are_made(checkout: Places, tmp_path: Path) -
 
 def test_a_failed_deployment_is_raised_with_the_end_of_its_output(checkout: Places, tmp_path: Path) -> None:
     script(tmp_path, "seq 1 100; echo 'no such bucket' >&2; exit 1")
-    with pytest.raises(CommandFailed, match="`cdk deploy` ended with status 1") as caught:
+    with pytest.raises(CommandFailed, match="`cdk deploy` exited with status 1") as caught:
         cdk.deploy(checkout, ENDPOINT, assembly(tmp_path))
     assert caught.value.output_end.splitlines()[-2:] == ["100", "no such bucket"]
     assert len(caught.value.output_end.splitlines()) == cdk.OUTPUT_END_LINES

@@ -98,7 +98,7 @@ def test_a_package_of_a_scope_is_found_under_the_name_that_npm_gives_its_archive
 def test_another_digest_is_refused_and_leaves_nothing(tmp_path: Path, archive: Path, npm: Path) -> None:
     actual = hashlib.sha256(archive.read_bytes()).hexdigest()
     with pytest.raises(
-        DownloadCorrupt, match=f"is {actual}, the repository pins {dynamodb_local.PACKAGE.sha256}"
+        DownloadCorrupt, match=f"is {actual}, but the pinned digest is {dynamodb_local.PACKAGE.sha256}"
     ):
         dynamodb_local.fetch(Places(tmp_path / "checkout"))
     assert list((tmp_path / "checkout" / ".cache").iterdir()) == []
@@ -118,7 +118,7 @@ def test_another_version_does_not_pass_for_the_one_in_the_cache(
 def test_an_npm_that_fails_is_quoted(tmp_path: Path, npm: Path) -> None:
     script = '#!/bin/sh\nif [ "$1" = --version ]; then echo 10.1.0; exit; fi\necho "no network" >&2; exit 7\n'
     (tmp_path / "bin" / "npm").write_text(script)
-    with pytest.raises(CommandFailed, match="ended with status 7.*\nno network"):
+    with pytest.raises(CommandFailed, match="exited with status 7.*\nno network"):
         dynamodb_local.fetch(Places(tmp_path / "checkout"))
 
 

@@ -45,7 +45,7 @@ def test_the_reason_of_a_refused_resource_is_whole_and_all_that_the_error_says(
     checkout: Places, tmp_path: Path
 ) -> None:
     assert str(refusal(checkout, tmp_path, RECORDED)) == (
-        "`cdk deploy` ended with status 1:\n"
+        "`cdk deploy` exited with status 1:\n"
         f"Shop: CREATE_FAILED AWS::CloudFormation::CustomResource Refused/Default (Refused) {REASON}"
     )
 
@@ -61,7 +61,7 @@ def test_every_resource_that_failed_is_named_but_those_that_were_cancelled(
         + event("Shop", "UPDATE_ROLLBACK_COMPLETE", "Shop") * 50
     )
     assert str(refusal(checkout, tmp_path, output)).splitlines() == [
-        "`cdk deploy` ended with status 1:",
+        "`cdk deploy` exited with status 1:",
         "Shop: UPDATE_FAILED AWS::SQS::Queue A (A1) no such key",
         "",
         "ask its owner",
@@ -81,7 +81,7 @@ def test_a_failure_in_a_stack_that_was_deployed_is_no_reason_why_the_next_was_no
 ) -> None:
     output = event("Net", "DELETE_FAILED", "A (A1)", "in use") + "\n✅  Net\n\nno such bucket\n"
     error = refusal(checkout, tmp_path, output)
-    assert str(error).startswith("`cdk deploy` ended with status 1; it last wrote:\n")
+    assert str(error).startswith("`cdk deploy` exited with status 1; the end of its output:\n")
     assert str(error).endswith("no such bucket")
 
 

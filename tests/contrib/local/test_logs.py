@@ -89,9 +89,11 @@ def test_what_is_remembered_and_asked_again_is_of_the_last_seconds() -> None:
 def test_a_name_is_part_of_those_of_the_functions_that_are_meant() -> None:
     cloud = Cloud(BOARD, FEED)
     assert [name for _, name, _ in logs(cloud, "board").groups] == ["shop-reaction-board"]
-    with pytest.raises(InvalidInput, match="in the name of a function: shop-feed, shop-reaction-board"):
+    with pytest.raises(
+        InvalidInput, match="part of a function's name; deployed functions: shop-feed, shop-reaction-board"
+    ):
         logs(cloud, "boards")
-    with pytest.raises(InvalidInput, match="none is deployed"):
+    with pytest.raises(InvalidInput, match="deployed functions: none"):
         logs(Cloud())
 
 

@@ -62,7 +62,9 @@ def test_a_program_that_is_not_there_is_reported_with_how_to_get_it(path: Path) 
 
 def test_a_program_that_is_too_old_is_reported_with_both_versions(path: Path) -> None:
     install(path, "node", "v16.1.0")
-    with pytest.raises(ProgramMissing, match="is version 16, 18 or newer is needed.*apt-get install nodejs"):
+    with pytest.raises(
+        ProgramMissing, match="is version 16, but 18 or newer is needed.*apt-get install nodejs"
+    ):
         programs.find(programs.NODE)
 
 

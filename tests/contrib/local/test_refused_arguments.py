@@ -27,7 +27,7 @@ def test_the_error_is_what_the_app_printed_without_what_cdk_added(checkout: Plac
     script(tmp_path, f"cat '{tmp_path}/lines' >&2; exit 1")
     with pytest.raises(CommandFailed) as failed:
         cdk.synthesise(checkout, ENDPOINT, work=tmp_path)
-    assert str(failed.value) == f"`cdk synth` ended with status 1:\n{REFUSAL}"
+    assert str(failed.value) == f"`cdk synth` exited with status 1:\n{REFUSAL}"
 
 
 def test_a_stack_trace_keeps_its_lines_on_the_terminal(
@@ -45,5 +45,5 @@ def test_a_stack_trace_keeps_its_lines_on_the_terminal(
     with pytest.raises(SystemExit):
         command_line.main(["local", "up"])
     assert capsys.readouterr().err.endswith(
-        f"epochal: `cdk synth` ended with status 1; it last wrote:\n{trace}\n"
+        f"epochal: `cdk synth` exited with status 1; the end of its output:\n{trace}\n"
     )

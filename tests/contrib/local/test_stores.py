@@ -42,7 +42,9 @@ def test_where_there_are_several_one_has_to_be_named() -> None:
     stores = found_in({"A": STORE, "B": STORE})
     deployment = LocalDeployment(endpoint=ENDPOINT, stores=stores)
     assert deployment.store("B") is stores[1]
-    with pytest.raises(StoreUnclear, match="name one of A, B, as `epochal local env --store`"):
+    with pytest.raises(
+        StoreUnclear, match="choose one of A, B, for example with `epochal local env --store`"
+    ):
         _ = deployment.settings
     with pytest.raises(StoreUnclear, match="no store is called C"):
         deployment.store("C")

@@ -93,5 +93,7 @@ def test_a_folder_that_is_no_project_is_refused_at_once(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "MOST_FILES", 1)
-    with pytest.raises(TooManyFiles, match="holds more than 1 files: watch the folder of a project"):
+    with pytest.raises(
+        TooManyFiles, match="has more than 1 files, too many to watch: run this in the folder of a project"
+    ):
         watching.changes(project)

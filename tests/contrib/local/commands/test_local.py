@@ -56,8 +56,11 @@ def test_each_change_is_deployed_a_failure_waits_for_the_next_and_an_interrupt_i
     assert ran.exit_code == 0, ran.output
     assert deployed == ["python app.py"] * 3
     lines = ran.stderr.splitlines()
-    assert lines[:2] == ["watching; Ctrl-C ends this, and the embedded AWS runs on", "app.py changed"]
-    assert lines[2].startswith("not deployed: `cdk synth` ended with status 1")
+    assert lines[:2] == [
+        "watching for changes; Ctrl-C stops watching, and the embedded AWS keeps running",
+        "app.py changed",
+    ]
+    assert lines[2].startswith("deployment failed: `cdk synth` exited with status 1")
     assert lines[3:5] == ["File app.py, line 3", "a.py and 2 more changed"]
     assert lines[5].startswith("deployed in ")
     assert lines[6] == "no longer watching; `epochal local down` stops the embedded AWS"

@@ -174,5 +174,5 @@ def test_a_name_that_no_stack_could_have_is_refused(
 
 def test_what_is_there_is_left_as_it_is(project: Path) -> None:
     (project / "app.py").write_text("mine")
-    assert "is there already" in str(Terminal().run("new", "my-service").exception)
+    assert "my-service already exists" in str(Terminal().run("new", "my-service").exception)
     assert (project / "app.py").read_text() == "mine"

@@ -15,7 +15,7 @@ def test_a_local_deployment_says_at_once_that_it_needs_a_unix() -> None:
     assert done.returncode == 1
     assert done.stdout == b""
     (line,) = done.stderr.decode().splitlines()
-    assert "needs Linux or macOS" in line
+    assert "runs on Linux and macOS" in line
     assert "WSL" in line
 
 

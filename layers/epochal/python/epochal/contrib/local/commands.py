@@ -54,7 +54,7 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
 
 @local.command(short_help="Start the embedded AWS and deploy this project to it.")
 @click.option(
-    "--app", help="Command that runs the CDK application, in this folder. The default is that of cdk.json."
+    "--app", help="Command that runs the CDK application, in this folder. The default is the one in cdk.json."
 )
 @click.option(
     "-c",
@@ -67,7 +67,7 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help=f"Port that the embedded AWS listens on. The default is that of the kept data, otherwise "
+    help="Port that the embedded AWS listens on. The default is the port of the kept data, otherwise "
     f"{ministack.DEFAULT_PORT} or a free one.",
 )
 @click.option(
@@ -105,7 +105,7 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
 
     A deployment that fails is reported, and tried again with the next change.
     """
-    click.echo("watching; Ctrl-C ends this, and the embedded AWS runs on", err=True)
+    click.echo("watching for changes; Ctrl-C stops watching, and the embedded AWS keeps running", err=True)
     try:
         for names in changed:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -115,7 +115,7 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
                 with output.progress("deploying") as tell:
                     deploy_again(tell)
             except EpochalError as error:
-                click.echo("\n".join(output.harmless(f"not deployed: {error}")), err=True)
+                click.echo("\n".join(output.harmless(f"deployment failed: {error}")), err=True)
             else:
                 click.echo(f"deployed in {time.monotonic() - began:.1f} s", err=True)
     except KeyboardInterrupt:
@@ -130,13 +130,13 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
     type=click.IntRange(0),
     default=200,
     show_default=True,
-    help="Number of the latest lines to begin with.",
+    help="Number of latest lines to print first.",
 )
 @output.with_json
 def logs(name: str, follow: bool, last: int) -> None:
     """Print the latest log lines of deployed functions, or of those with NAME in their names.
 
-    Logs have what functions print and log, and the trace of each exception.
+    Logs contain what functions print and log, and the stack trace of each exception.
     """
     places = here()
     server = ministack.require(places)
@@ -208,7 +208,7 @@ def down(keep: bool) -> None:
             _repair(deployment, tell)
         ran = ministack.down(places, keep=keep)
     was_kept = ministack.load_kept(places) is not None
-    line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if was_kept else ''}"
+    line = f"{'stopped' if ran else 'was not running'}{'; the data is kept for the next `up`' if was_kept else ''}"
     output.document({"stopped": ran, "kept": was_kept}, [line])
 
 

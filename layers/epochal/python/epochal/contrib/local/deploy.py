@@ -188,7 +188,7 @@ def current(places: Places) -> LocalDeployment:
     server = ministack.require(places)
     deployed = remembered_deployment.remembered(server)
     if deployed is None:
-        raise NotRunning("nothing is deployed to the embedded AWS: `epochal local up` deploys")
+        raise NotRunning("nothing is deployed to the embedded AWS: run `epochal local up`")
     return _running_deployment(server, deployed)
 
 

@@ -35,8 +35,8 @@ class NoApplication(LocalError, FileNotFoundError):
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"{directory}: there is no cdk.json here or above. Go to your project, or name its application: "
-            "epochal local up --app 'python app.py'"
+            f"{directory}: no cdk.json in this folder or above it. Change to your project's folder, or name "
+            "its application: epochal local up --app 'python app.py'"
         )
 
 
@@ -44,7 +44,7 @@ class ProgramMissing(LocalError, FileNotFoundError):
     """The program is not on PATH, or is too old; `how` says how to install it."""
 
     def __init__(self, program: str, found: str, how: str) -> None:
-        super().__init__(f"{program}: {found}. To get it: {how}")
+        super().__init__(f"{program}: {found}. To install it: {how}")
         self.program = program
         self.how = how
 
@@ -54,8 +54,8 @@ class DownloadCorrupt(LocalError, ValueError):
 
     def __init__(self, name: str, expected: str, actual: str) -> None:
         super().__init__(
-            f"{name}: SHA-256 is {actual}, the repository pins {expected}. Nothing was unpacked; "
-            "fetch it again, and if it differs again, suspect the registry or a proxy in between"
+            f"{name}: SHA-256 is {actual}, but the pinned digest is {expected}. Nothing was unpacked. "
+            "Download it again; if the digest still differs, suspect the registry or a proxy"
         )
         self.expected = expected
         self.actual = actual
@@ -65,7 +65,9 @@ class PortTaken(LocalError, OSError):
     """Another program listens on `port`."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(f"port {port} is taken: stop what listens there, or choose another port")
+        super().__init__(
+            f"port {port} is in use: stop the program that listens on it, or choose another port"
+        )
         self.port = port
 
 
@@ -73,7 +75,7 @@ class ServerFailed(LocalError, RuntimeError):
     """A server did not become ready; `log_end` is the end of its log."""
 
     def __init__(self, server: str, reason: str, log_end: str) -> None:
-        super().__init__(f"{server} {reason}" + (f"; it last wrote:\n{log_end}" if log_end else ""))
+        super().__init__(f"{server} {reason}" + (f"; the end of its log:\n{log_end}" if log_end else ""))
         self.server = server
         self.log_end = log_end
 
@@ -83,8 +85,8 @@ class SystemUnsupported(LocalError, OSError):
 
     def __init__(self, system: str) -> None:
         super().__init__(
-            f"the embedded AWS needs Linux or macOS, and this is {system}: run it in WSL, "
-            "or test with the stores in memory (epochal.testing)"
+            f"the embedded AWS runs on Linux and macOS, not on {system}: run it in WSL, or test with the "
+            "in-memory stores (epochal.testing)"
         )
 
 
@@ -96,7 +98,7 @@ class PortKept(LocalError, ValueError):
     """The requested port is not the port of the kept state."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(f"what was kept goes on at port {port} only: leave out --port")
+        super().__init__(f"the kept data can be used only on port {port}: leave out --port")
         self.port = port
 
 
@@ -105,7 +107,8 @@ class KeptLost(LocalError, RuntimeError):
 
     def __init__(self, services: Sequence[str]) -> None:
         super().__init__(
-            f"the embedded AWS stopped, and did not save {', '.join(services)}: nothing is kept, the next one is empty"
+            f"the embedded AWS stopped without saving {', '.join(services)}: nothing is kept, and the next "
+            "start is empty"
         )
 
 
@@ -114,8 +117,8 @@ class KeptUnreadable(LocalError, RuntimeError):
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"the embedded AWS started without all that was kept, and was stopped: "
-            f"another version of ministack kept them? Take that one, or begin empty: rm -r {directory}"
+            "the embedded AWS could not load all of the kept data, and was stopped. If another version of "
+            f"ministack kept it, use that version; otherwise delete the data: rm -r {directory}"
         )
 
 
@@ -123,7 +126,7 @@ class AccountRefused(LocalError, ValueError):
     """The `env` of `stack` names an account that does not have twelve digits."""
 
     def __init__(self, stack: str, account: str) -> None:
-        super().__init__(f"stack {stack}: the account of its env must have twelve digits, not be {account!r}")
+        super().__init__(f"stack {stack}: the account in its env must have twelve digits, got {account!r}")
         self.stack = stack
 
 
@@ -132,8 +135,8 @@ class LookupNeeded(LocalError, LookupError):
 
     def __init__(self, stacks: Sequence[str], key: str) -> None:
         super().__init__(
-            f"stack {' or '.join(stacks) or 'unknown'}: it looks up {key}, which the embedded AWS cannot tell. "
-            "Run `cdk synth` once with credentials of that account, and commit cdk.context.json"
+            f"stack {' or '.join(stacks) or 'unknown'}: it looks up {key}, which the embedded AWS cannot "
+            "provide. Run `cdk synth` once with credentials for that account, and commit cdk.context.json"
         )
         self.stacks = tuple(stacks)
         self.key = key
@@ -143,7 +146,7 @@ class OutputMissing(LocalError, LookupError):
     """No stack has the output `name`."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the deployment has no output {name}: were stacks left out?")
+        super().__init__(f"the deployment has no output {name}: were some stacks not deployed?")
         self.name = name
 
 
@@ -151,8 +154,10 @@ class StoreUnclear(LocalError, LookupError):
     """The requested store is not among the deployed `stores`, or none of several is named."""
 
     def __init__(self, stores: Sequence[str], name: str | None = None) -> None:
-        reason = f"no store is called {name}" if name else "it is not clear which store is meant"
-        super().__init__(f"{reason}: name one of {', '.join(stores)}, as `epochal local env --store` does")
+        reason = f"no store is called {name}" if name else "several stores are deployed"
+        super().__init__(
+            f"{reason}: choose one of {', '.join(stores)}, for example with `epochal local env --store`"
+        )
         self.stores = tuple(stores)
 
 
@@ -160,7 +165,9 @@ class TooManyFiles(LocalError, ValueError):
     """A folder to be watched holds more than `most` files."""
 
     def __init__(self, folder: str, most: int) -> None:
-        super().__init__(f"{folder} holds more than {most:,} files: watch the folder of a project")
+        super().__init__(
+            f"{folder} has more than {most:,} files, too many to watch: run this in the folder of a project"
+        )
 
 
 class CommandFailed(LocalError, RuntimeError):
@@ -173,8 +180,8 @@ class CommandFailed(LocalError, RuntimeError):
     has_lines = True
 
     def __init__(self, command: str, status: int, output_end: str, reasons: Sequence[str] = ()) -> None:
-        why = ":\n" + "\n".join(reasons) if reasons else f"; it last wrote:\n{output_end}"
-        super().__init__(f"`{command}` ended with status {status}{why}")
+        why = ":\n" + "\n".join(reasons) if reasons else f"; the end of its output:\n{output_end}"
+        super().__init__(f"`{command}` exited with status {status}{why}")
         self.status = status
         self.output_end = output_end
         self.reasons = tuple(reasons)

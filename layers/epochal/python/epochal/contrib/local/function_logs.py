@@ -109,6 +109,7 @@ def logs_of(endpoints: Sequence[Endpoint], name: str = "") -> Logs:
                     groups.append((logs, names[-1], group))
     if not groups:
         raise InvalidInput(
-            "NAME", f"must be in the name of a function: {', '.join(sorted(names)) or 'none is deployed'}"
+            "NAME",
+            f"must be part of a function's name; deployed functions: {', '.join(sorted(names)) or 'none'}",
         )
     return Logs(groups=groups)

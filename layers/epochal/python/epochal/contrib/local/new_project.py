@@ -68,10 +68,10 @@ def new(name: str, kind: str) -> None:
     if not NAME.fullmatch(name) or len(name) > LENGTH:
         raise InvalidInput(
             "NAME",
-            f"must be at most {LENGTH} lower-case letters, digits and single hyphens, from a letter on",
+            f"must be at most {LENGTH} lower-case letters, digits and single hyphens, and begin with a letter",
         )
     if folder.exists():
-        raise InvalidInput("NAME", f"{folder} is there already")
+        raise InvalidInput("NAME", f"{folder} already exists")
     library = requirement_of_project(KINDS[kind].extras)
     files = [str(path) for path in _write(KINDS[kind].folder, folder, name, library)]
     lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]

@@ -163,7 +163,7 @@ def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: floa
     while not ready():
         waited = time.monotonic() - started
         if not alive(server):
-            raise _given_up(server, "ended while it was starting")
+            raise _given_up(server, "exited while it was starting")
         if waited > seconds:
             raise _given_up(server, f"was not ready after {seconds:.0f} s")
         if waited >= seconds_told + 1:
@@ -172,7 +172,7 @@ def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: floa
         time.sleep(POLL_SECONDS)
     if not alive(server):
         # Another program answered: it took the port between the check and the start.
-        raise _given_up(server, "ended, and another program answers on its port")
+        raise _given_up(server, "exited, and another program listens on its port")
 
 
 def answers(url: str, *, seconds: float = 1.0) -> bool:

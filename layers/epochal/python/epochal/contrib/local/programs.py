@@ -253,7 +253,7 @@ def find(program: Program) -> str:
         ) from error
     major = major_version(ran.stdout + ran.stderr)
     if major < program.minimum:
-        problem = f"{path} is version {major}, {program.minimum} or newer is needed ({program.purpose})"
+        problem = f"{path} is version {major}, but {program.minimum} or newer is needed ({program.purpose})"
         raise ProgramMissing(program.name, problem, program.how)
     return path
 

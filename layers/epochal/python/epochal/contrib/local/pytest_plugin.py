@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option with which a project names the application to deploy."""
     parser.addini(
-        "epochal_app", "Command of the CDK application that `epochal_local` deploys; that of cdk.json"
+        "epochal_app",
+        "Command of the CDK application that `epochal_local` deploys; by default the one in cdk.json",
     )
 
 
