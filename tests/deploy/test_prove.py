@@ -126,7 +126,7 @@ def test_a_mapping_that_is_disabled_is_found(prove: Prove, mapping: None) -> Non
     proven = prove("--only", "mappings")
     assert "Disabled" in proven.of("failed")["mappings"]
     assert proven.status == 1
-    assert "epochal: not everything holds: mappings" in proven.error
+    assert "epochal: some checks did not pass: mappings" in proven.error
 
 
 def test_a_reaction_that_lambda_would_take_for_a_loop_is_found(

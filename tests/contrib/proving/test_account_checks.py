@@ -189,30 +189,30 @@ def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Trial) -
         (
             checks.settings,
             Account(configured=variables("feed", EPOCHAL_INDEX_TABLE="other")),
-            "epochal-dev-feed: EPOCHAL_INDEX_TABLE is other, where the stack of the tables tells index",
+            "epochal-dev-feed: EPOCHAL_INDEX_TABLE is other, but the output of the tables' stack is index",
         ),
         (
             checks.settings,
             Account(configured=variables("append", EPOCHAL_MAX_UPLOAD_BYTES="1")),
-            "EPOCHAL_MAX_UPLOAD_BYTES is '1', synthesised as ''",
+            "EPOCHAL_MAX_UPLOAD_BYTES is '1', but '' in the template",
         ),
         (
             checks.settings,
             Account(configured={"epochal-dev-replay": {"Timeout": 3}}),
-            "Timeout is 3, synthesised as 28",
+            "Timeout is 3, but 28 in the template",
         ),
         (
             checks.settings,
             Account(
                 configured=variables("reaction-board", EPOCHAL_QUEUE="https://sqs/another"),
             ),
-            "EPOCHAL_QUEUE is 'https://sqs/another', synthesised as 'https://sqs/queue'",
+            "EPOCHAL_QUEUE is 'https://sqs/another', but 'https://sqs/queue' in the template",
         ),
-        (checks.loops, Account(recursion="Terminate"), "reaction-board says Terminate"),
+        (checks.loops, Account(recursion="Terminate"), "reaction-board has RecursiveLoop: Terminate"),
         (
             checks.roles,
             Account(allows={"replay": {("dynamodb:PutItem", "streams")}}),
-            f"epochal-dev-replay may dynamodb:PutItem on {TABLE}streams, which it never does",
+            f"epochal-dev-replay may dynamodb:PutItem on {TABLE}streams, but never does",
         ),
         (
             checks.roles,
@@ -234,14 +234,18 @@ def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Trial) -
             Account(
                 denies={"append": {("dynamodb:ConditionCheckItem", "streams"), ("dynamodb:Query", "streams")}}
             ),
-            f"epochal-dev-append may not dynamodb:Query on {TABLE}streams, which it does",
+            f"epochal-dev-append may not dynamodb:Query on {TABLE}streams, but needs to",
         ),
-        (checks.alarms, Account(states={"epochal-dev-append-fails": "ALARM"}), "append-fails is in ALARM"),
-        (checks.alarms, Account(states={"epochal-dev-append-fails": "gone"}), "append-fails is not there"),
+        (
+            checks.alarms,
+            Account(states={"epochal-dev-append-fails": "ALARM"}),
+            "append-fails is in state ALARM",
+        ),
+        (checks.alarms, Account(states={"epochal-dev-append-fails": "gone"}), "append-fails does not exist"),
         (
             checks.alarms,
             Account(states={"epochal-dev-auditor-fails": "INSUFFICIENT_DATA"}),
-            "auditor-fails is in INSUFFICIENT_DATA",
+            "auditor-fails is in state INSUFFICIENT_DATA",
         ),
         (
             checks.alarms,
@@ -267,7 +271,7 @@ def test_what_is_allowed_under_conditions_of_a_request_is_not_taken_for_denied()
 
 def test_metrics_are_waited_for() -> None:
     account = Account(after=3)
-    assert checks.alarms(proof(account)) == "3 alarms are OK, and 2 of them must have data and do"
+    assert checks.alarms(proof(account)) == "3 alarms are OK, and the 2 that must have data have it"
     assert account.asked == 4
 
 
@@ -312,8 +316,8 @@ def test_alarms_that_nothing_evaluates_are_not_proven() -> None:
 @pytest.mark.parametrize(
     ("code", "verdict", "words"),
     [
-        ("AccessDenied", "not proven", "these credentials may not"),
-        ("InvalidAction", "not proven", "not offered here"),
+        ("AccessDenied", "not proven", "these credentials lack a permission"),
+        ("InvalidAction", "not proven", "not supported here"),
         ("ValidationError", "failed", "ValidationError"),
     ],
 )

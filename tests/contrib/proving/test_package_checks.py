@@ -241,7 +241,7 @@ class TestAnUpdate:
         account, cloudformation = self.account(ends="UPDATE_ROLLBACK_COMPLETE")
         proof = account.proof(updates=True)
         (result,) = prove(proof, [changed_setting], lambda _: None)
-        assert (result.verdict, "ended as UPDATE_ROLLBACK_COMPLETE" in result.detail) == ("failed", True)
+        assert (result.verdict, "ended in UPDATE_ROLLBACK_COMPLETE" in result.detail) == ("failed", True)
         assert cloudformation.updates == ["DEBUG"]
         assert proof.left[0] == "updates of the stack shop"
 
@@ -269,7 +269,7 @@ class TestAnUpdate:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         account, cloudformation = self.account()
-        with pytest.raises(Unproven, match="--update allows"):
+        with pytest.raises(Unproven, match="allow it with --update"):
             changed_setting(account.proof())
         monkeypatch.setattr(updating, "TEMPLATE_BYTES", 100)
         with pytest.raises(Unproven, match="the templates of shop have more than 100 bytes"):

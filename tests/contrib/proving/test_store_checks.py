@@ -117,11 +117,11 @@ class Reversed(StreamWriter):
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
-        (Double, "a repeated key was made"),
-        (Blind, "of 4 writers of one version 4 won"),
-        (Lying, "read back, 2 events are there more than once"),
+        (Double, "an append with a repeated key was made"),
+        (Blind, "4 of 4 writers at the same version won"),
+        (Lying, "read back, 2 events were read more than once"),
         (Losing, "read back, 1 of 8 events are missing"),
-        (Reversed, "read back, the events are not in their order"),
+        (Reversed, "read back, the events are out of order"),
     ],
 )
 def test_appends_fail_where_a_promise_is_broken(stage: Stage, broken: type[StreamWriter], words: str) -> None:
@@ -141,8 +141,8 @@ def test_bulk_appends_hold_in_memory_and_the_feed_has_them(stage: Stage) -> None
 @pytest.mark.parametrize(
     ("member", "words"),
     [
-        ("idempotencyKey", r"were answered \[409, 409, 409"),
-        ("expected", r"were answered \[201, 201, 201, 201"),
+        ("idempotencyKey", r"the appends returned \[409, 409, 409"),
+        ("expected", r"the appends returned \[201, 201, 201, 201"),
     ],
 )
 def test_bulk_appends_fail_where_a_member_of_each_is_ignored(stage: Stage, member: str, words: str) -> None:
@@ -170,7 +170,7 @@ def test_bulk_appends_fail_where_an_acknowledged_one_is_missing_or_a_repeat_is_n
 
     for answers, words in (
         (losing, "read back, 1 of 3 events are missing"),
-        (forgetful, "was not told as such"),
+        (forgetful, "were not reported as replayed"),
     ):
         stage = Stage(answers=answers)
         with pytest.raises(Broken, match=words):
@@ -231,10 +231,13 @@ def test_an_event_that_never_comes_is_missed(stage: Stage, read: checks.Read) ->
     ("change", "words"),
     [
         (lambda items: items[:-1], "1 of 8 events are missing"),
-        (lambda items: [*items, items[-1]], "1 events are there more than once"),
-        (lambda items: [items[1], items[0], *items[2:]], "not in their order"),
+        (lambda items: [*items, items[-1]], "1 events were read more than once"),
+        (lambda items: [items[1], items[0], *items[2:]], "out of order"),
         (lambda items: [*items, (items[0][0], 99)], "never acknowledged"),
-        (lambda items: [*items, ("EpochalProof-m1-of-nobody", 1)], "of-nobody: 1 events are there"),
+        (
+            lambda items: [*items, ("EpochalProof-m1-of-nobody", 1)],
+            "of-nobody: 1 events were read that were never acknowledged",
+        ),
     ],
 )
 def test_a_feed_that_loses_doubles_or_disorders_fails(
@@ -299,18 +302,18 @@ class Bucket:
 def test_an_upload_is_let_through_once_and_claimed(stage: Stage) -> None:
     proof = replace(stage.proof(), http=Bucket(stage))
     assert checks.uploads(proof).startswith("1,000,000 bytes")
-    assert proof.left == ["an object of 1,000,000 bytes in the bucket, which nothing names any more"]
+    assert proof.left == ["an object of 1,000,000 bytes in the bucket, to which nothing refers any more"]
 
 
 @pytest.mark.parametrize(
     ("lets", "words"),
     [
-        ("api", "without a signature was answered 200"),
-        ("digest", "other bytes of that length was answered 200"),
-        ("condition", "a condition left out was answered 200"),
-        ("unsigned", "no signature was answered 200"),
-        ("again", "the upload once more was answered 200, not 412"),
-        ("missing", "a claim of what was never uploaded was answered 201"),
+        ("api", "without a signature returned 200"),
+        ("digest", "other bytes of the same length: returned 200"),
+        ("condition", "a missing condition: returned 200"),
+        ("unsigned", "no signature: returned 200"),
+        ("again", "the same upload again: returned 200, not 412"),
+        ("missing", "a claim of a body that was never uploaded returned 201"),
     ],
 )
 def test_an_upload_that_should_be_refused_and_is_not_fails(stage: Stage, lets: str, words: str) -> None:
@@ -400,7 +403,7 @@ def test_a_stage_that_nobody_has_used_yet_proves_its_catch_up() -> None:
 
 @pytest.mark.slow
 def test_a_chain_that_lambda_ends_after_sixteen_calls_is_noticed() -> None:
-    with pytest.raises(Broken, match="Lambda ends chains of some 16 calls as a loop"):
+    with pytest.raises(Broken, match="Lambda stops chains of about 16 calls as a loop"):
         checks.catch_up(Reacting(hops=16).proof())
 
 
@@ -441,7 +444,7 @@ class Processing:
 def test_a_process_is_seen_to_take_each_step_once_and_to_leave_nobody_waiting() -> None:
     processing = Processing()
     proof = processing.proof()
-    assert checks.process(proof).startswith("took an input, and ended, in ")
+    assert checks.process(proof).startswith("took an input and ended in ")
     proof.remove()
     processing.sleep(1)
     found = standings(
@@ -456,14 +459,14 @@ def test_a_process_is_seen_to_take_each_step_once_and_to_leave_nobody_waiting() 
 @pytest.mark.parametrize(
     ("react", "words"),
     [
-        (lambda _, __: [], "it has not ended"),
+        (lambda _, __: [], "the process has not ended"),
         (
             lambda _, event: [Call("echo", event)] * 2 if isinstance(event, Asked) else [Done()],
-            "it has not ended",
+            "the process has not ended",
         ),
         (
             lambda _, __: [Append("EpochalProof", [Answered(1)]), Done()],
-            r"it has \$input, \$append, \$done, \$performed, and led to Asked, Answered",
+            r"of the process has \$input, \$append, \$done, \$performed, and that of its input has Asked, Answered",
         ),
     ],
     ids=["nothing", "twice", "another way"],
@@ -487,13 +490,13 @@ def test_a_bad_head_is_set_aside_and_taken_out_again(stage: Stage) -> None:
     proof = stage.proof()
     assert checks.quarantine(proof).startswith("pages 0: CorruptData")
     assert list(stage.api.tables.items("streams")) == []
-    assert proof.left == ["record 0 of pages in quarantine, given up"]
+    assert proof.left == ["record 0 of pages in quarantine, discarded"]
 
 
 def test_an_indexer_that_sets_nothing_aside_fails_and_the_bad_head_is_taken_out(stage: Stage) -> None:
     proof = stage.proof()
     stage.indexes = False
-    with pytest.raises(Broken, match="not among the records that were set aside"):
+    with pytest.raises(Broken, match="not among the records set aside"):
         checks.quarantine(proof)
     assert list(stage.api.tables.items("streams")) == []
 
@@ -555,7 +558,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
 def test_a_timer_that_fires_in_time_is_proven_where_the_stage_has_timers(timed: Timed, stage: Stage) -> None:
     proof = timed.timed()
     seen = checks.timers.tried(proof)
-    assert re.match(r"fired \d.\d s after its time, and \d+T\d+-\d\d is scheduled", seen)
+    assert re.match(r"fired \d.\d s after its due time, and \d+T\d+-\d\d is scheduled", seen)
     assert [each() for each in proof.removals]
     assert checks.timers in checks.store_checks(proof)
     assert checks.timers not in checks.store_checks(stage.proof())
@@ -576,12 +579,12 @@ def test_a_timer_that_fires_though_it_was_called_off_is_found(timed: Timed) -> N
                 engine.streams["pages"].append(each.timer.stream, [Event.json("Proved", {"n": 0})])
 
     timed.work = work
-    with pytest.raises(Broken, match="2 events came"):
+    with pytest.raises(Broken, match="2 events were appended"):
         checks.timers.tried(timed.timed())
 
 
 @pytest.mark.slow
 def test_a_far_timer_without_a_schedule_is_found(timed: Timed) -> None:
     timed.schedules = False
-    with pytest.raises(Broken, match="there is no schedule"):
+    with pytest.raises(Broken, match="the timer far in the future has no schedule"):
         checks.timers.tried(timed.timed())

@@ -105,7 +105,7 @@ def mappings(proof: ProofRun) -> str:
     return _judged(wrong, count, "mappings are enabled")
 
 
-@trial("functions have the settings that were synthesised, and those that the stack of the tables tells")
+@trial("functions have the settings from their templates and from the outputs of the tables' stack")
 def settings(proof: ProofRun) -> str:
     """Check deployed functions against templates and stack outputs; raise `Broken` at a difference.
 
@@ -126,9 +126,9 @@ def settings(proof: ProofRun) -> str:
                 continue
             if value != text:
                 wrong.append(
-                    f"{function.name}: {name} is {value}, where the stack of the tables tells {text}"
+                    f"{function.name}: {name} is {value}, but the output of the tables' stack is {text}"
                 )
-    return _judged(wrong, count, "functions are as synthesised")
+    return _judged(wrong, count, "functions match their templates")
 
 
 def _differs_from_template(function: DeployedFunction) -> Iterator[str]:
@@ -137,10 +137,10 @@ def _differs_from_template(function: DeployedFunction) -> Iterator[str]:
     for name in sorted({*variables, *function.environment}):
         value = resolved(variables[name], function.stack) if name in variables else ""
         if value is not None and value != function.environment.get(name, ""):
-            yield f"{name} is {function.environment.get(name)!r}, synthesised as {value!r}"
+            yield f"{name} is {function.environment.get(name)!r}, but {value!r} in the template"
     for name in ("Timeout", "MemorySize", "Handler", "Runtime"):
         if name in function.synthesised and function.synthesised[name] != function.deployed.get(name):
-            yield f"{name} is {function.deployed.get(name)}, synthesised as {function.synthesised[name]}"
+            yield f"{name} is {function.deployed.get(name)}, but {function.synthesised[name]} in the template"
 
 
 @trial("Lambda lets reactions wake themselves up")
@@ -161,14 +161,15 @@ def loops(proof: ProofRun) -> str:
         count += 1
         if detection != "Allow":
             wrong.append(
-                f"{function.name} says {detection}: Lambda ends its catch-ups after some 16 invocations"
+                f"{function.name} has RecursiveLoop: {detection}, so Lambda stops its catch-ups after about "
+                "16 invocations"
             )
     if not count:
         raise Unproven("the stage has no reaction")
-    return _judged(wrong, count, "reactions may")
+    return _judged(wrong, count, "reactions may wake themselves up")
 
 
-@trial("each function may do to tables and bodies what its code does, and nothing else")
+@trial("each function has exactly the permissions on tables and bodies that its code needs")
 def roles(proof: ProofRun) -> str:
     """Simulate each function's IAM role; raise `Broken` unless it allows what its code does, and no more.
 
@@ -182,12 +183,12 @@ def roles(proof: ProofRun) -> str:
             may, unsure = _allowed(iam, function.deployed["Role"], arn, actions, proof)
             count += 1
             wrong += [
-                f"{function.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
+                f"{function.name} may {action} on {arn}, but never does" for action in sorted(may - does)
             ]
             lacks = sorted(does - may - unsure)
-            wrong += [f"{function.name} may not {action} on {arn}, which it does" for action in lacks]
+            wrong += [f"{function.name} may not {action} on {arn}, but needs to" for action in lacks]
     return _judged(
-        wrong, count, "pairs of a role and a resource are as they should be, as IAM simulates them"
+        wrong, count, "pairs of a role and a resource have the right permissions, as simulated by IAM"
     )
 
 
@@ -286,7 +287,7 @@ def _allowed(
     raise Unproven("SimulatePrincipalPolicy is throttled")
 
 
-@trial("no alarm is on or without a state, and those on functions that ran have data", dollars=0.02)
+@trial("every alarm is OK, and the alarms on functions that ran have data", dollars=0.02)
 def alarms(proof: ProofRun) -> str:
     """Wait until all alarms are OK, and those on functions that ran have data; else raise `Broken`.
 
@@ -300,14 +301,15 @@ def alarms(proof: ProofRun) -> str:
         raise Unproven("the stacks have no alarms")
     cloudwatch = proof.client("cloudwatch")
     if AWS not in cloudwatch.meta.endpoint_url:
-        raise Unproven("a stand-in evaluates some alarms, and those otherwise than CloudWatch does")
+        raise Unproven("a stand-in for AWS does not evaluate alarms as CloudWatch does")
     measure, ran = measuring(cloudwatch), (*WOKEN, *SERVING) if proof.http else WOKEN
     described = _described(cloudwatch, names)
     if all(alarm["StateValue"] == UNKNOWN for alarm in described) and not any(
         _always(alarm, ran) for alarm in described
     ):
         raise Unproven(
-            f"none of {len(described)} alarms has been evaluated: the stage is too young, or nothing does that"
+            f"none of {len(described)} alarms has been evaluated: the stage is too new, or nothing "
+            "evaluates alarms here"
         )
     silent = {alarm["AlarmName"]: metric for alarm in described if (metric := _always(alarm, ran))}
     count = len(silent)
@@ -326,15 +328,15 @@ def alarms(proof: ProofRun) -> str:
 
     proof.until(all_is_well, METRICS_SECONDS, every=30.0)
     wrong = [
-        f"{name} is not there" for name in sorted(set(names) - {alarm["AlarmName"] for alarm in described})
+        f"{name} does not exist" for name in sorted(set(names) - {alarm["AlarmName"] for alarm in described})
     ]
     wrong += [
-        f"{alarm['AlarmName']} is in {alarm['StateValue']}"
+        f"{alarm['AlarmName']} is in state {alarm['StateValue']}"
         for alarm in described
         if alarm["StateValue"] != "OK"
     ]
     wrong += [f"{name} has no data, though its function ran" for name in silent]
-    return _judged(wrong, len(described), f"alarms are OK, and {count} of them must have data and do")
+    return _judged(wrong, len(described), f"alarms are OK, and the {count} that must have data have it")
 
 
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -363,7 +365,7 @@ def _judged(wrong: Sequence[str], count: int, what: str) -> str:
     if wrong:
         raise Broken("; ".join(wrong))
     if not count:
-        raise Unproven("the stacks of the stage have none, or are not known: --also names further ones")
+        raise Unproven("the known stacks of the stage have none: add other stacks with --also")
     return f"{count} {what}"
 
 
@@ -387,7 +389,7 @@ GATEWAY = "ApiUrl"
     "--also",
     multiple=True,
     metavar="STACK",
-    help="Another stack to check, if it has no function.",
+    help="Another stack to check, such as one without functions. May be repeated.",
 )
 @click.option(
     "--only", multiple=True, metavar="WORD", help="Run only checks whose names contain WORD. May be repeated."
@@ -405,9 +407,7 @@ GATEWAY = "ApiUrl"
     help="Change a setting of a stack during the checks, and change it back.",
 )
 @click.option("--report", metavar="PATH", help="Write the report to PATH.json and, as a page, to PATH.md.")
-@click.option(
-    "--strict", is_flag=True, help="Fail if a promise could not be checked, as well as if one is broken."
-)
+@click.option("--strict", is_flag=True, help="Fail also if a promise could not be checked.")
 @inputs.YES
 @on_store
 def prove(
@@ -427,7 +427,7 @@ def prove(
     """Check on a deployed stage that Epochal keeps its promises.
 
     This takes up to ten minutes and costs a few cents. The checks write events of a category of their own, and
-    delete what can be deleted. Reactions to all categories get these events too.
+    delete what can be deleted. Reactions to all categories receive these events, too.
     """
     index = store.deployment.settings.index_table
     cloudformation = store.client("cloudformation")
@@ -468,7 +468,7 @@ def prove(
     _print(done)
     bad = ("failed", "not proven") if strict else ("failed",)
     if failed := [result.check.name for result in results if result.verdict in bad]:
-        raise inputs.Unsound(f"not everything holds: {', '.join(failed)}")
+        raise inputs.Unsound(f"some checks did not pass: {', '.join(failed)}")
 
 
 def _of_packages(proof: ProofRun) -> Iterator[Trial]:
@@ -481,9 +481,9 @@ def _price(index: str, checks: Sequence[Trial]) -> str:
     """Describe what the proof costs at most and what it sets off, for the confirmation."""
     cents = 100 * sum(check.dollars for check in checks)
     many = f"{len(checks)} check{'s' if len(checks) > 1 else ''}"
-    alarm = ", and the alarm feed-set-aside goes off" if quarantine in checks else ""
-    reactions = f"reactions to all categories get the events{alarm}"
-    return f"{many} on {index}: ten minutes and {cents:.1f} cents at most; {reactions}"
+    alarm = ", and the alarm feed-set-aside will go off" if quarantine in checks else ""
+    reactions = f"reactions to all categories will receive the events{alarm}"
+    return f"{many} on {index}: at most ten minutes and {cents:.1f} cents; {reactions}"
 
 
 def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -> list[Trial]:
@@ -499,7 +499,7 @@ def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -
     chosen = [check for check in checks if (not only or has(check, only)) and not has(check, skip)]
     if not chosen:
         names = ", ".join(check.name for check in checks)
-        raise InvalidInput("--only", f"leaves nothing to prove; there are {names}")
+        raise InvalidInput("--only", f"no check is selected; the checks are {names}")
     return chosen
 
 
@@ -554,7 +554,7 @@ def _print(report: ProofReport) -> None:
     """Print what the proof left behind and what it cost, as text or as the JSON of the report."""
     lines = (
         *(f"left        {leftover}" for leftover in report.left),
-        f"{100 * report.dollars:.2f} cents were metered",
+        f"metered cost: {100 * report.dollars:.2f} cents",
     )
     output.document(report.view(), lines)
 

@@ -102,7 +102,7 @@ class ProofRun:
             Unproven: no API is known.
         """
         if self.http is None:
-            raise Unproven("no API is known: --api names it")
+            raise Unproven("no HTTP API is known: pass its URL with --api")
         answer = self.http(method, path, body, **more)
         self.used["uploads" if "://" in path else "requests of the API"] += 1
         return answer
@@ -235,7 +235,7 @@ class ProofReport:
                 "",
                 f"Metered, without the feed's functions: {used}; {self.dollars:.4f} dollars in us-east-1.",
                 "",
-                "What stays:",
+                "Left behind:",
                 "",
                 *(f"- {escape(leftover)}" for leftover in self.left),
                 "",
@@ -271,7 +271,7 @@ def _result(proof: ProofRun, check: Trial, ends: float) -> Result:
     began = proof.clock()
     verdict: Verdict
     if began >= ends:
-        late = f"{SECONDS / 60:.0f} minutes were over before it began"
+        late = f"not started: the limit of {SECONDS / 60:.0f} minutes was reached"
         return Result(check=check, verdict="not proven", detail=late, seconds=0.0)
     try:
         verdict, detail = "passed", check(proof)
@@ -280,10 +280,12 @@ def _result(proof: ProofRun, check: Trial, ends: float) -> Result:
     except Unproven as unproven:
         verdict, detail = "not proven", str(unproven)
     except Refused as refused:
-        verdict, detail = "not proven", f"these credentials may not: {refused}"
+        verdict, detail = "not proven", f"these credentials lack a permission: {refused}"
     except InvalidRequest as error:
         offered = error.code not in _NOT_OFFERED
-        verdict, detail = ("failed", str(error)) if offered else ("not proven", f"not offered here: {error}")
+        verdict, detail = (
+            ("failed", str(error)) if offered else ("not proven", f"not supported here: {error}")
+        )
     except EpochalError as error:
         verdict, detail = "failed", f"{type(error).__name__}: {error}"
     return Result(check=check, verdict=verdict, detail=detail, seconds=proof.clock() - began)

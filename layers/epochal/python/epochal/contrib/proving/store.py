@@ -80,8 +80,8 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
     for writer in writers_of(proof):
         yield Trial(
             name=f"appends: {writer.label}",
-            claim=f"{writer.label}: of {RACERS} writers of one version one wins, a key is one append, and all that was "
-            "acknowledged is read back, once and in order",
+            claim=f"{writer.label}: one of {RACERS} writers at the same version wins, an idempotency key "
+            "appends once, and all acknowledged events are read back, once and in order",
             dollars=0.0005,
             tried=partial(appends, writer=writer),
         )
@@ -89,7 +89,7 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
     for how, read in (("by the library", feed_by_library), ("over HTTP", feed_over_http)):
         yield Trial(
             name=f"feed {how}",
-            claim=f"each of these events is in the feed, {how}, exactly once and in order",
+            claim=f"each of these events is read from the feed, {how}, exactly once and in order",
             dollars=0.002,
             tried=partial(feed, read=read),
         )
@@ -117,18 +117,19 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
         won = [number for number, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
         written += [number for offer in won for number in offer]
         if len(won) != 1:
-            raise Broken(f"of {RACERS} writers of one version {len(won)} won")
+            raise Broken(f"{len(won)} of {RACERS} writers at the same version won, not one")
     key, numbers = str(uuid.uuid4()), proof.numbers(2)
     _append(writer, written, numbers, key=key)
     if (again := writer.append(numbers, key=key)) != "again":
-        raise Broken(f"a repeated key was {again}, where the first append was to be told again")
+        raise Broken(f"an append with a repeated key was {again}, but should have returned the first append")
     if wrong := differs(written, writer.read()):
-        raise Broken(f"read back, {wrong}")
+        raise Broken(f"when read back, {wrong}")
     return f"{len(written)} events, {RACES} races of {RACERS}"
 
 
 @trial(
-    "of appends in one request each is for itself: what is not as expected keeps no other, and none is made twice",
+    "appends in one request are independent: a conflict stops no other append, and a repeat appends "
+    "nothing twice",
     dollars=0.0001,
 )
 def bulk(proof: ProofRun) -> str:
@@ -161,23 +162,23 @@ def bulk(proof: ProofRun) -> str:
     for repeated in (False, True):
         answer = proof.call("POST", "/appends", {"appends": sent})
         if answer.status != HTTPStatus.OK:
-            raise Broken(f"POST /appends was answered {answer}")
+            raise Broken(f"POST /appends returned {answer}")
         results = answer.json["results"]
         if (actual := [result["status"] for result in results]) != statuses:
-            raise Broken(f"the appends were answered {actual}, not {list(map(int, statuses))}")
+            raise Broken(f"the appends returned {actual}, not {list(map(int, statuses))}")
         if any(result.get("replayed", repeated) != repeated for result in results):
-            raise Broken(f"a repeated key was not told as such: {results}")
+            raise Broken(f"repeated keys were not reported as replayed: {results}")
     for stream, writer in writers.items():
         proof.written[stream] = expected[stream]
         if unlike := differs(expected[stream], writer.read()):
-            raise Broken(f"read back, {unlike}")
-    return f"{len(sent)} appends to {len(writers)} streams, of which one was refused, and all of them again"
+            raise Broken(f"when read back, {unlike}")
+    return f"{len(sent)} appends to {len(writers)} streams, one of them refused, all of them sent twice"
 
 
 def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
     """Raise `Unproven` unless there is an API and it serves the writer's stream."""
     if proof.http is None:
-        raise Unproven("no API is known: --api names it")
+        raise Unproven("no HTTP API is known: pass its URL with --api")
     if left_out := getattr(writer, "left_out", ""):
         raise Unproven(left_out)
 
@@ -196,7 +197,7 @@ def _append(
         Broken: the append was refused, or taken for a repeat.
     """
     if (outcome := writer.append(numbers, state=state, key=key)) != "made":
-        raise Broken(f"an append that nothing was in the way of was {outcome}")
+        raise Broken(f"an append without a conflict was {outcome}")
     written += numbers
 
 
@@ -208,10 +209,10 @@ def differs(written: Sequence[int], actual: Sequence[int]) -> str:
     if lost:
         return f"{len(lost)} of {len(written)} events are missing"
     if strange:
-        return f"{len(strange)} events are there that were never acknowledged"
+        return f"{len(strange)} events were read that were never acknowledged"
     if len(actual) != len(written):
-        return f"{len(actual) - len(written)} events are there more than once"
-    return "the events are not in their order"
+        return f"{len(actual) - len(written)} events were read more than once"
+    return "the events are out of order"
 
 
 Read = Callable[[ProofRun, int, str], "tuple[list[tuple[str, int]], str]"]
@@ -285,7 +286,7 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
         )
         answer = proof.call("GET", f"/feed/{partition}?{query}")
         if answer.status != HTTPStatus.OK:
-            raise Broken(f"GET /feed/{partition} was answered {answer}")
+            raise Broken(f"GET /feed/{partition} returned {answer}")
         items = [item for item in answer.json["items"] if proof.marker in item["stream"]]
         numbers += [(item["stream"], item["data"]["n"]) for item in items if "data" in item]
         start, at_tail = answer.json["next"], answer.json["atTail"]
@@ -293,32 +294,32 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
 
 
 @trial(
-    "an upload is what was signed, once: other bytes, other conditions and other callers are refused, and so is a "
-    "claim of what was never uploaded",
+    "a signed link uploads exactly the signed body, once: other bytes, other conditions and other callers "
+    "are refused, and so is a claim of a missing upload",
     dollars=0.0005,
 )
 def uploads(proof: ProofRun) -> str:
     """Upload and claim a body; raise `Broken` unless unsigned, altered and repeated requests are refused."""
     unsigned = proof.call("GET", "/health", signed=False)
     if unsigned.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        raise Broken(f"a request to the API without a signature was answered {unsigned}")
+        raise Broken(f"a request to the API without a signature returned {unsigned}")
     _streams(proof)
     body, other = (os.urandom(UPLOAD) for _ in range(2))
     url, headers, claim = _signed(proof, body)
     without = {name: value for name, value in headers.items() if name != "if-none-match"}
     bare = url.partition("?")[0]
     tries: tuple[tuple[str, str, Mapping[str, str], bytes, Sequence[int]], ...] = (
-        ("other bytes of that length", url, headers, other, (400, 403, 412)),
-        ("a condition left out", url, without, body, (403,)),
+        ("other bytes of the same length", url, headers, other, (400, 403, 412)),
+        ("a missing condition", url, without, body, (403,)),
         ("no signature", bare, headers, body, (403,)),
         ("the upload", url, headers, body, (200,)),
-        ("the upload once more", url, headers, body, (412,)),
+        ("the same upload again", url, headers, body, (412,)),
     )
     let = list[str]()
     for what, where, with_, content, expected in tries:
         answer = proof.call("PUT", where, content, headers=with_)
         if answer.status not in expected:
-            let.append(f"{what} was answered {answer.status}, not {' or '.join(map(str, expected))}")
+            let.append(f"{what}: returned {answer.status}, not {' or '.join(map(str, expected))}")
     let += _claims(proof, claim, body)
     if let:
         raise Broken("; ".join(let))
@@ -334,7 +335,7 @@ def _signed(proof: ProofRun, body: bytes) -> tuple[str, Mapping[str, str], Mappi
     request = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
     answer = proof.call("POST", "/bodies", request)
     if answer.status != HTTPStatus.CREATED:
-        raise Broken(f"POST /bodies was answered {answer}")
+        raise Broken(f"POST /bodies returned {answer}")
     return answer.json["url"], answer.json["headers"], answer.json["claim"]
 
 
@@ -345,16 +346,16 @@ def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[
     missing = _signed(proof, os.urandom(16))[2]
     refused = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": missing}]})
     if not HTTPStatus.BAD_REQUEST <= refused.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        yield f"a claim of what was never uploaded was answered {refused}"
+        yield f"a claim of a body that was never uploaded returned {refused}"
     answer = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": claim}]})
     if answer.status != HTTPStatus.CREATED:
-        yield f"the claim was answered {answer}"
+        yield f"the claim returned {answer}"
         return
     proof.removals.append(StreamWriter("", stream, proof.store.streams).remove)
-    proof.left.append(f"an object of {len(body):,} bytes in the bucket, which nothing names any more")
+    proof.left.append(f"an object of {len(body):,} bytes in the bucket, to which nothing refers any more")
     (event,) = proof.store.streams.read(stream)
     if event.content != body:
-        yield "what was uploaded is read back as something else"
+        yield "the uploaded body is read back with other content"
 
 
 @trial(f"a reaction catches up over {HOPS} invocations, each of which wakes the next", dollars=0.01)
@@ -372,7 +373,7 @@ def catch_up(proof: ProofRun) -> str:
         float(function.deployed["Timeout"]) for function in functions if function.reaction == REACTION
     ]
     if not timeouts:
-        raise Unproven(f"the stage has no reaction called {REACTION}: docs/first-day.md has it")
+        raise Unproven(f"the stage has no reaction called {REACTION}: docs/first-day.md shows it")
     writer = stream_writer(proof, "catch-up")
     begins = ends_of_feed(proof)
     work = timeouts[0] * (1 - SPARED)
@@ -396,18 +397,19 @@ def catch_up(proof: ProofRun) -> str:
         return has_reached(proof, REACTION, places[0])
 
     if not proof.until(indexed, FEED_SECONDS):
-        raise Broken("the feed has not got what was appended")
+        raise Broken("the appended events have not reached the feed")
     began = proof.clock()
     if not proof.until(caught_up, 1.5 * HOPS * timeouts[0] + FEED_SECONDS, every=1.0):
         raise Broken(
-            f"not caught up after {proof.clock() - began:.0f} s: Lambda ends chains of some 16 calls as a loop, unless "
-            "the function says RecursiveLoop: Allow; or the reaction has parked the stream (`epochal parked list`)"
+            f"not caught up after {proof.clock() - began:.0f} s: without RecursiveLoop: Allow on the "
+            "function, Lambda stops chains of about 16 calls as a loop; or the reaction has parked the "
+            "stream (`epochal parked list`)"
         )
     return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
 
 
 @trial(
-    "a process takes an input, calls a function, hears its answer and ends, each once and in order",
+    "a process takes an input, calls a function, receives its answer and ends, each once and in order",
     dollars=0.0001,
 )
 def process(proof: ProofRun) -> str:
@@ -418,7 +420,7 @@ def process(proof: ProofRun) -> str:
         Unproven: the stage has no such process.
     """
     if all(function.reaction != f"{PROCESS}-outbox" for function in functions_of(proof.stacks, proof.client)):
-        raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md has it")
+        raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md shows it")
     writer = stream_writer(proof, "process")
     own = StreamWriter("", f"{PROCESS}-{writer.stream.partition('-')[2]}", writer.store)
     began = proof.clock()
@@ -432,14 +434,20 @@ def process(proof: ProofRun) -> str:
         return types(own)[-2:] == ["$done", "$performed"]
 
     if not proof.until(ended, FEED_SECONDS):
-        raise Broken(f"it has not ended: see its alarms, and `epochal parked list {PROCESS}-outbox`")
+        raise Broken(
+            f"the process has not ended: check its alarms, and `epochal parked list {PROCESS}-outbox`"
+        )
     if types(writer) != ["Asked", "Answered"] or types(own) != PERFORMED:
-        raise Broken(f"it has {', '.join(types(own))}, and led to {', '.join(types(writer))}")
-    return f"took an input, and ended, in {proof.clock() - began:.1f} s"
+        raise Broken(
+            f"the stream of the process has {', '.join(types(own))}, and that of its input has "
+            f"{', '.join(types(writer))}"
+        )
+    return f"took an input and ended in {proof.clock() - began:.1f} s"
 
 
 @trial(
-    "a timer fires once and not before its time; one that was cancelled does not; a far one has a schedule",
+    "a timer fires once, and not early; a cancelled timer does not fire; a timer far in the future has a "
+    "schedule",
     dollars=0.0001,
 )
 def timers(proof: ProofRun) -> str:
@@ -460,7 +468,7 @@ def timers(proof: ProofRun) -> str:
         return [event for event in writer.store.read(writer.stream) if event.type == TIMER_FIRED]
 
     if not proof.until(lambda: bool(fired()), TIMER_SECONDS + FEED_SECONDS):
-        raise Broken("it has not fired: see the alarms of timers, and `epochal timers due`")
+        raise Broken("the timer has not fired: check the alarms of timers, and `epochal timers due`")
     groups = [
         group
         for event in functions_of(proof.stacks, proof.client)
@@ -469,7 +477,7 @@ def timers(proof: ProofRun) -> str:
     slot = Wake.of_slot(Armed(due=last, layout=NATIVE, stream=writer.stream, place=2))
     for group in groups:
         if not proof.until(partial(_is_scheduled, proof, group, slot.name), FEED_SECONDS):
-            raise Broken(f"there is no schedule {slot.name} in the group {group} for what is far off")
+            raise Broken(f"the timer far in the future has no schedule {slot.name} in the group {group}")
     writer.store.append(writer.stream, [cancel("far")])
     proof.sleep(TIMER_SECONDS)
     (*others, one), fired_events = (
@@ -479,10 +487,11 @@ def timers(proof: ProofRun) -> str:
     late = (parse_time(one.timestamp) - due) / PER_SECOND
     if others or len(fired_events) != 1 or late < 0:
         raise Broken(
-            f"{len(others) + 1} fired, {len(fired_events)} events came, the last {late:.1f} s after its time"
+            f"{len(others) + 1} timers fired and {len(fired_events)} events were appended, the last "
+            f"{late:.1f} s after its due time"
         )
     scheduled = f", and {slot.name} is scheduled" if groups else ""
-    return f"fired {late:.1f} s after its time{scheduled}"
+    return f"fired {late:.1f} s after its due time{scheduled}"
 
 
 def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
@@ -497,7 +506,7 @@ def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
     return True
 
 
-@trial("a head that cannot be read is set aside with its cause, and listed", dollars=0.0005)
+@trial("an unreadable head is set aside with its cause, and listed", dollars=0.0005)
 def quarantine(proof: ProofRun) -> str:
     """Write an item that only looks like a head; raise `Broken` unless it is set aside; remove it again.
 
@@ -515,12 +524,14 @@ def quarantine(proof: ProofRun) -> str:
             return bool(waiting)
 
         if not proof.until(set_aside, FEED_SECONDS):
-            raise Broken("it is not among the records that were set aside (`epochal index poison list`)")
+            raise Broken(
+                "the unreadable head is not among the records set aside (`epochal index poison list`)"
+            )
     finally:
         proof.store.driver.ask(Delete(table=table, key=key))
     (record,) = waiting
     records.discard(record.source, record.index)
-    proof.left.append(f"record {record.index} of {record.source} in quarantine, given up")
+    proof.left.append(f"record {record.index} of {record.source} in quarantine, discarded")
     return f"{record.source} {record.index}: {record.cause}"
 
 

@@ -30,7 +30,7 @@ ROOM: Final = 10
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND")
 
 
-@trial("a setting is changed by an update of its stack and changed back, and appends go on meanwhile", 0.001)
+@trial("a stack update changes a setting, another changes it back, and appends continue meanwhile", 0.001)
 def changed_setting(proof: ProofRun) -> str:
     """Change a function's log level by updating its stack, and change it back, appending meanwhile.
 
@@ -39,7 +39,7 @@ def changed_setting(proof: ProofRun) -> str:
         Unproven: updates are not allowed, or every template is too large for a request.
     """
     if not proof.updates:
-        raise Unproven("it updates a stack, which --update allows")
+        raise Unproven("this check updates a stack: allow it with --update")
     function, before = _updatable(proof)
     value = "INFO" if function.environment.get(SETTING) == "DEBUG" else "DEBUG"
     after = _having(before, function, value)
@@ -66,7 +66,9 @@ def changed_setting(proof: ProofRun) -> str:
     _update(proof, function, before, original, append)
     changed.clear()
     if writer.read() != appended:
-        raise Broken(f"of {len(appended)} events that were appended meanwhile {len(writer.read())} are there")
+        raise Broken(
+            f"{len(writer.read())} of {len(appended)} events appended during the updates were read back"
+        )
     return f"{SETTING} of {function.name} to {value} and back, in {proof.clock() - began:.0f} s"
 
 
@@ -91,7 +93,9 @@ def _updatable(proof: ProofRun) -> tuple[DeployedFunction, dict[str, Any]]:
         if len(_text(templates[name])) <= TEMPLATE_BYTES - ROOM:
             return function, templates[name]
     names = ", ".join(templates)
-    raise Unproven(f"the templates of {names} have more than {TEMPLATE_BYTES:,} bytes, and need a bucket")
+    raise Unproven(
+        f"the templates of {names} have more than {TEMPLATE_BYTES:,} bytes, so an update needs a bucket"
+    )
 
 
 def _template(proof: ProofRun, stack: str) -> dict[str, Any]:
@@ -136,7 +140,7 @@ def _update(
         )
     status = _settled(proof, function, meanwhile)
     if status != "UPDATE_COMPLETE":
-        raise Broken(f"the update of {stack.name} ended as {status}: see its events in CloudFormation")
+        raise Broken(f"the update of {stack.name} ended in {status}: see its events in CloudFormation")
     if (current := _value(proof, function)) != value:
         raise Broken(f"{function.name} has {SETTING} {current!r} after the update, not {value!r}")
 

@@ -97,7 +97,7 @@ class StreamWriter:
         events = [Event(type=KIND, data=body(number)) for number in numbers]
         answer = self.store.try_append(self.stream, events, expected=state or ANY, idempotency_key=key)
         if isinstance(answer, Undetermined):
-            raise Broken(f"{self.stream}: nobody knows whether an append was made")
+            raise Broken(f"{self.stream}: it is unknown whether an append was applied")
         return outcome(applied=isinstance(answer, Appended), replayed=getattr(answer, "replayed", False))
 
     def read(self) -> list[int]:
@@ -175,7 +175,7 @@ class NamedOverHttp:
         if answer.status == HTTPStatus.NOT_FOUND:
             return _NEW
         if answer.status != HTTPStatus.OK:
-            raise Broken(f"GET {self.path} was answered {answer}")
+            raise Broken(f"GET {self.path} returned {answer}")
         return answer.headers["etag"]
 
     def append(self, numbers: Sequence[int], *, state: Any = None, key: str | None = None) -> Outcome:
@@ -195,7 +195,7 @@ class NamedOverHttp:
         while True:
             answer = self.proof.call("GET", f"{self.path}/events{start}")
             if answer.status != HTTPStatus.OK:
-                raise Broken(f"GET {self.path}/events was answered {answer}")
+                raise Broken(f"GET {self.path}/events returned {answer}")
             numbers += [event["data"]["n"] for event in answer.json["events"]]
             if answer.json["next"] is None:
                 return numbers
@@ -208,7 +208,7 @@ class NamedOverHttp:
         while True:
             answer = self.proof.call("DELETE", self.path + self.deletion)
             if answer.status != HTTPStatus.OK:
-                return f"{self.stream}: all of it: its deletion was answered {answer}"
+                return f"{self.stream}: all of it, because its deletion returned {answer}"
             if answer.json["done"]:
                 return _tombstone(self.stream)
 
@@ -234,7 +234,7 @@ class TaggedOverHttp:
         """
         answer = self.proof.call(method, f"{self.base}{path}", body)
         if answer.status != HTTPStatus.OK:
-            raise Broken(f"{method} {self.base}{path} was answered {answer}")
+            raise Broken(f"{method} {self.base}{path} returned {answer}")
         return answer.json
 
     def _pages(self) -> Iterator[Any]:
@@ -308,7 +308,7 @@ def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -
     if answer.status in (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED):
         return "refused"
     if answer.status != HTTPStatus.CREATED:
-        raise Broken(f"POST {path} was answered {answer}")
+        raise Broken(f"POST {path} returned {answer}")
     capacity = answer.json["capacity"]
     proof.used.update(
         {"write units": round(float(capacity["write"])), "read units": round(float(capacity["read"]))}

@@ -67,7 +67,7 @@ def publish(proof: ProofRun) -> str:
         return bool(places)
 
     if not proof.until(indexed, checks.FEED_SECONDS):
-        raise Broken("the feed has not got what was appended")
+        raise Broken("the appended event has not reached the feed")
     failures = list[str]()
     for publication in publications:
         if not proof.until(
