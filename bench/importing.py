@@ -28,7 +28,7 @@ from epochal.care.prices import PRICES
 from epochal.contrib.local.endpoint import Endpoint
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.kinds import source_of
-from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
+from epochal.contrib.transfer.importing.writing import HistoryWriter, make_dry_run_writer
 from epochal.dynamo.interpreter import interpreter
 from epochal.pages.items import STREAMS
 from epochal.pages.layout import Pages
@@ -139,7 +139,7 @@ def _apart(file: str, *store: str) -> Imported:
 
 def _imported(file: str, url: str = "", table: str = "") -> Imported:
     began, worked = time.perf_counter(), time.process_time()
-    writer = pretended()
+    writer = make_dry_run_writer()
     if table:
         driver = Driver(execute=interpreter(Endpoint(url=url).client("dynamodb")), meter=Meter())
         writer = HistoryWriter(Streams(driver=driver, table=table, layout=Pages()))

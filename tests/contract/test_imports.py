@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Row
-from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
+from epochal.contrib.transfer.importing.writing import HistoryWriter, make_dry_run_writer
 from epochal.model.events import Event
 from epochal.pages.layout import Pages
 from epochal.store.driver import Driver, Meter
@@ -25,7 +25,7 @@ def rows(place: Place, events: int) -> Iterator[Row]:
 def test_a_history_is_imported_for_what_was_told_and_gone_on_with(place: Place) -> None:
     driver = Driver(execute=place.execute, meter=Meter(), patience=PATIENT)
     store = Streams(driver=driver, table=place.table, layout=Pages())
-    told = StreamImporter(writer=pretended(), window=100).run(rows(place, 300)).units
+    told = StreamImporter(writer=make_dry_run_writer(), window=100).run(rows(place, 300)).units
     first = StreamImporter(writer=HistoryWriter(store), window=100).run(rows(place, 300))
     assert (first.written, first.rejected) == (300, 0)
     assert told == first.units

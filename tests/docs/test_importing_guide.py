@@ -18,7 +18,7 @@ from epochal.cli import main as command_line
 from epochal.contrib.transfer.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
 from epochal.contrib.transfer.importing.incoming import Incoming, Row
 from epochal.contrib.transfer.importing.kinds import KINDS
-from epochal.contrib.transfer.importing.writing import pretended
+from epochal.contrib.transfer.importing.writing import make_dry_run_writer
 from epochal.errors import CorruptData
 from tests.docs.console import examples
 from tests.support.terminal import Terminal
@@ -100,7 +100,7 @@ def test_what_an_import_costs_is_what_the_guide_says(meeting: int, row: str) -> 
     found = re.search(rf"^\| {row} \| ([\d.]+) \| ([\d.]+) \|", GUIDE.read_text(), re.MULTILINE)
     assert found is not None
     events = 1_000
-    units = StreamImporter(writer=pretended()).run(bodies(events, meeting)).units / events
+    units = StreamImporter(writer=make_dry_run_writer()).run(bodies(events, meeting)).units / events
     assert units <= float(found[1]) < units * 1.25
     assert round(float(found[1]) * 1_000_000 * PRICES["write units"], 2) == pytest.approx(
         float(found[2]), abs=0.011

@@ -116,7 +116,7 @@ def an_event_that_a_plain_read_does_not_find_is_lost(patch: Patch) -> None:
         yield from ()
         return {}
 
-    patch.setattr(reading, "_settled", none)
+    patch.setattr(reading, "_read_in_transactions", none)
 
 
 @mutant()

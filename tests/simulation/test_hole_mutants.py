@@ -57,7 +57,9 @@ def a_hole_in_the_middle_is_taken_for_pruning(patch: Patch) -> None:
 @mutant(dear=True)
 def a_calf_that_does_not_show_yet_is_taken_for_pruned(patch: Patch) -> None:
     patch.setattr(port, "LOOKS", 0)
-    patch.setattr(port, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream)))
+    patch.setattr(
+        port, "_build_barrier_read", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
+    )
 
 
 @mutant("is in no item")

@@ -358,7 +358,7 @@ def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
         return Get(table=table, key=tip_key(cursor.head.stream))
 
     patch.setattr(port, "LOOKS", 0)
-    patch.setattr(port, "_settled", unsettled)
+    patch.setattr(port, "_build_barrier_read", unsettled)
 
 
 # ------------------------------------------------------------------------------------------------------------- pruning

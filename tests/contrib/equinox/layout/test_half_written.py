@@ -104,7 +104,7 @@ def test_one_who_looked_once_would_take_it_for_lost(
     """So that the test above proves something."""
     monkeypatch.setattr(port, "LOOKS", 0)
     monkeypatch.setattr(
-        port, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
+        port, "_build_barrier_read", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
     )
     with pytest.raises(CorruptData, match="is in no item"):
         read(half_written())

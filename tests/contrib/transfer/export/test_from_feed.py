@@ -230,7 +230,7 @@ class Killed(BaseException):
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> list[int]:
     """End the run at the so manieth file that gets its name, before or after it has; the steps that were taken."""
-    taken, name = [0], files.replace
+    taken, name = [0], files.move_durably
 
     def killing(begun: Path, path: Path) -> None:
         taken[0] += 1
@@ -240,7 +240,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> list[
         if taken[0] == step:
             raise Killed
 
-    monkeypatch.setattr(files, "replace", killing)
+    monkeypatch.setattr(files, "move_durably", killing)
     return taken
 
 

@@ -18,7 +18,7 @@ from epochal.contrib.transfer.importing.importer import StreamImporter
 from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit
 from epochal.contrib.transfer.importing.kinds import source_of
 from epochal.contrib.transfer.importing.sources import mapped
-from epochal.contrib.transfer.importing.writing import HistoryWriter, pretended
+from epochal.contrib.transfer.importing.writing import HistoryWriter, make_dry_run_writer
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
@@ -328,7 +328,7 @@ def test_a_dry_run_says_the_same_lines_as_the_import(tmp_path: Path) -> None:
     path, said = tmp_path / "events.ndjson", list[list[Misfit]]()
     lines = history(luck, counted=False)
     path.write_text("\n".join([*lines[:5], "nonsense", *lines[5:]]))
-    for writer in (pretended(), HistoryWriter(memory_streams())):
+    for writer in (make_dry_run_writer(), HistoryWriter(memory_streams())):
         said.append([])
         rows = source_of("", str(path)).rows(str(path), {})
         StreamImporter(writer=writer, rejects=said[-1].append).run(rows)

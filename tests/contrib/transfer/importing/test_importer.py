@@ -22,7 +22,13 @@ from epochal.contrib.transfer.importing.importer import (
     StreamImporter,
 )
 from epochal.contrib.transfer.importing.incoming import Gone, Incoming, Misfit, Row
-from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, PartWritten, StreamPart, pretended
+from epochal.contrib.transfer.importing.writing import (
+    HistoryWriter,
+    Pace,
+    PartWritten,
+    StreamPart,
+    make_dry_run_writer,
+)
 from epochal.errors import EpochalError
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
@@ -482,7 +488,7 @@ def test_a_stream_that_was_stopped_and_put_away_stays_stopped() -> None:
 def test_a_dry_run_asks_for_nothing_and_tells_what_the_import_then_costs() -> None:
     rows = interleaved(streams=30, events=3_000)
     rejected: list[Misfit] = []
-    told = StreamImporter(writer=pretended(), rejects=rejected.append, window=400).run(rows)
+    told = StreamImporter(writer=make_dry_run_writer(), rejects=rejected.append, window=400).run(rows)
     store, meter = memory_streams().metered()
     made = StreamImporter(writer=HistoryWriter(store), window=400).run(rows)
     assert (told.streams, told.written, told.bytes) == (30, 3_000, made.bytes)
@@ -493,8 +499,8 @@ def test_a_dry_run_asks_for_nothing_and_tells_what_the_import_then_costs() -> No
 @pytest.mark.slow
 def test_events_that_go_out_together_cost_a_small_part_of_those_that_go_alone() -> None:
     rows = interleaved(streams=10, events=2_000)
-    alone = StreamImporter(writer=pretended(), window=1).run(rows).units
-    together = StreamImporter(writer=pretended()).run(rows).units
+    alone = StreamImporter(writer=make_dry_run_writer(), window=1).run(rows).units
+    together = StreamImporter(writer=make_dry_run_writer()).run(rows).units
     assert alone >= 2_000
     assert together < alone / 20
 
@@ -597,12 +603,14 @@ def test_a_dry_run_rejects_nothing_that_the_import_takes() -> None:
     rows += [row("Cart-1", number) for number in range(1, 600)]
     rows += interleaved(streams=30, events=600)
     rejected = list[Misfit]()
-    dry = StreamImporter(writer=pretended(), rejects=rejected.append, window=20, ledger=Ledger(recent=2)).run(
-        rows
-    )
+    dry = StreamImporter(
+        writer=make_dry_run_writer(), rejects=rejected.append, window=20, ledger=Ledger(recent=2)
+    ).run(rows)
     made, _ = importing(memory_streams(), rows, window=20)
     assert rejected == []
     assert (dry.written, dry.gone, dry.streams) == (made.written, made.gone, made.streams) == (1_199, 2, 32)
     assert (
-        made.units * 0.8 < StreamImporter(writer=pretended(), window=20).run(rows).units <= made.units * 1.2
+        made.units * 0.8
+        < StreamImporter(writer=make_dry_run_writer(), window=20).run(rows).units
+        <= made.units * 1.2
     )

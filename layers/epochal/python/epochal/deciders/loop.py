@@ -192,7 +192,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
     def plan(self, base: B) -> P:
         """Let the function decide on the base; raises what it raises."""
 
-    def unchanged(self, base: B, plan: P) -> tuple[R, T]:
+    def conclude_without_append(self, base: B, plan: P) -> tuple[R, T]:
         """Return the answer of a decision that need not ask the store."""
         raise NotImplementedError
 
@@ -251,7 +251,7 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
                 continue
             # 3. Return the state if the store need not be asked.
             if not plan.needs_store:
-                return self.unchanged(base, plan)
+                return self.conclude_without_append(base, plan)
             # 4. Append on exactly the state that was decided on, or check it; return the outcome.
             attempt += 1
             place.write()

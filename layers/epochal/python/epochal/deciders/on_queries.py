@@ -229,7 +229,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
     def plan(self, base: Model) -> Decision[R, Event]:
         return decision_of(self.decision(base.states))
 
-    def unchanged(self, base: Model, plan: Decision[R, Event]) -> tuple[R, Decided]:
+    def conclude_without_append(self, base: Model, plan: Decision[R, Event]) -> tuple[R, Decided]:
         return plan.result, Decided(events=(), model=base, position=base.position)
 
     def append(

@@ -283,7 +283,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             return Plans(result=cast("R", None), streams={}, joint=True, fault=fault)
         return Plans(result=result, streams=streams, joint=self.joint)
 
-    def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
+    def conclude_without_append(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
         """Return the state that was read, with the stream's token."""
         outcomes = (
             stream_plan.outcome(token_of(stream_plan.base.known_head))

@@ -89,14 +89,14 @@ class TipAttempts:
                     seen=seen if response is None else read_record(response),
                     etag=token.etag,
                 )
-            known_head = yield from self._emptied(known_head, token.size)
+            known_head = yield from self._move_events_to_calf(known_head, token.size)
 
     def is_pruned(self, head: Tip, since: int) -> Steps[bool]:
         """Whether events that may hold the append, from index `since` on, are pruned; see `find`."""
         marked = yield from find(self.table, head, self.batch.append_id, since, or_later=True)
         return marked is Earlier.PRUNED
 
-    def _emptied(self, known_head: TipOrToken, size: int) -> Steps[TipOrToken]:
+    def _move_events_to_calf(self, known_head: TipOrToken, size: int) -> Steps[TipOrToken]:
         """Put a Tip's events into a calf; return the Tip or token after that, or raise if it has no events.
 
         Raises:

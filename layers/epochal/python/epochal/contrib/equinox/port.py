@@ -99,7 +99,7 @@ def advance(
         part = yield from _advance(table, cursor, limit, consistent=consistent or look > 0)
         if part is not None:
             return part
-    yield _settled(table, cursor)
+    yield _build_barrier_read(table, cursor)
     part = yield from _advance(table, cursor, limit, consistent=True)
     if part is None and shared:
         part = yield from _pruned_by_others(table, cursor)
@@ -188,7 +188,7 @@ def _passed(cursor: TipCursor, low_water: int) -> TipPart | None:
     return ReadPart(spans=(), cursor=replace(cursor, head=tip, at=mark, located=False))
 
 
-def _settled(table: str, cursor: TipCursor) -> TransactGet:
+def _build_barrier_read(table: str, cursor: TipCursor) -> TransactGet:
     """Return a read that waits for transactions on the Tip, and on calves where one is likely to be put."""
     bases = sorted({0, cursor.head.low_water, cursor.wanted, TIP})
     return TransactGet(keys=tuple((table, calf_key(cursor.head.stream, base)) for base in bases))

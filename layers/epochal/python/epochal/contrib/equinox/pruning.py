@@ -74,7 +74,7 @@ def delete(
         deletes: most calves to delete.
     """
     tip = yield from load_tip(table, stream)
-    while tip is not None and not _emptied(tip, leave_open=leave_open):
+    while tip is not None and not _is_emptied(tip, leave_open=leave_open):
         if not accepts(expected, tip):
             return conflict_at(tip)
         empty = StoredSpan(base=tip.version)
@@ -100,7 +100,7 @@ def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
     yield Put(table=table, item=item, condition=Absent("i"))
 
 
-def _emptied(tip: Tip, *, leave_open: bool) -> bool:
+def _is_emptied(tip: Tip, *, leave_open: bool) -> bool:
     """Whether a Tip is deleted already, or has no events and unfolds if it is to stay open."""
     return tip.deleted or (leave_open and tip.low_water == tip.version and not tip.unfolds)
 

@@ -57,7 +57,7 @@ class AggregateSource:
                 raise event.fault
             yield event
 
-    def elsewhere(self, span: Span) -> bool:  # noqa: ARG002  as other sources have it
+    def belongs_to_other_streams(self, span: Span) -> bool:  # noqa: ARG002  as other sources have it
         """Whether all events of a span are copied with other streams: never, as each is in one aggregate."""
         return False
 

@@ -301,7 +301,7 @@ class AggregateDeciders(Generic[C, S, E]):
 
         The lock of the state is that of the append, or the old one after a conflict.
         """
-        state = reduce(self._moved, decided, base.state)
+        state = reduce(self._fold_decoded, decided, base.state)
         events = tuple(map(self._encoded, decided))
         size = base.size + sum(len(event.data) for event in events)
         since = Since(state=state, events=base.events + len(events), size=size)
@@ -323,7 +323,7 @@ class AggregateDeciders(Generic[C, S, E]):
             out_of_date=base.out_of_date and isinstance(outcome, AggregateConflict),
         ), outcome
 
-    def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
+    def _load_as_of(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
         """Return a `Standing` as of event `seq_nr`, from a snapshot that is not later, or from all events."""
         snapshot = self.store.latest_snapshot(aggregate)
         if snapshot is None or snapshot.seq_nr > seq_nr:
@@ -354,9 +354,9 @@ class AggregateDeciders(Generic[C, S, E]):
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
         """Decode a stored event and fold it into a state; skip events that the codec skips."""
         decoded = self.codec.read(event)
-        return state if decoded is None else self._moved(state, decoded)
+        return state if decoded is None else self._fold_decoded(state, decoded)
 
-    def _moved(self, state: S, event: E) -> S:
+    def _fold_decoded(self, state: S, event: E) -> S:
         """Fold a decoded event into a state with the decider's `evolve`, and check the result."""
         return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
 
@@ -454,7 +454,9 @@ class _OnAggregate(
             raise InvalidInput("decide", "must set no timer: aggregates have none")
         return decision
 
-    def unchanged(self, base: Standing[S], plan: Decision[R, E]) -> tuple[R, AggregateTransacted[S, E]]:
+    def conclude_without_append(
+        self, base: Standing[S], plan: Decision[R, E]
+    ) -> tuple[R, AggregateTransacted[S, E]]:
         """Return the result of a decision without events."""
         return plan.result, AggregateTransacted(standing=base, events=())
 
@@ -515,10 +517,10 @@ class _OnAggregate(
         first, last = appended.first - 1, appended.lock.seq_nr
         result = cast("R", None)
         if self.with_result:
-            result = decision_of(self.decision(deciders._at(aggregate, first).state)).result  # noqa: SLF001  its own
+            result = decision_of(self.decision(deciders._load_as_of(aggregate, first).state)).result  # noqa: SLF001  its own
         events = map(deciders.codec.read, deciders.store.events_after(aggregate, first, limit=last - first))
         return result, AggregateTransacted(
-            standing=replace(deciders._at(aggregate, last), lock=appended.lock),  # noqa: SLF001
+            standing=replace(deciders._load_as_of(aggregate, last), lock=appended.lock),  # noqa: SLF001
             events=tuple(event for event in events if event is not None),
             replayed=True,
         )

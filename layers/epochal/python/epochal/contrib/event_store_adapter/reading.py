@@ -78,7 +78,7 @@ def events(site: JournalSite, range_: EventRange, via: Via) -> Steps[list[Journa
     missing = [seq_nr for seq_nr in range(range_.first, range_.last + 1) if seq_nr not in by_number]
     by_number |= yield from _by_key(site, range_.aggregate, missing)
     unseen = [seq_nr for seq_nr in missing if seq_nr not in by_number]
-    by_number |= yield from _settled(site, range_.aggregate, unseen)
+    by_number |= yield from _read_in_transactions(site, range_.aggregate, unseen)
     # Compare the numbers in the items: an item under the right key may have another number.
     lost = next((seq_nr for seq_nr in range(range_.first, range_.last + 1) if seq_nr not in by_number), None)
     if lost is not None:
@@ -128,7 +128,7 @@ def _by_key(
     return _numbered((yield from get_all(site.journal, keys)))
 
 
-def _settled(
+def _read_in_transactions(
     site: JournalSite, aggregate: AggregateId, numbers: Sequence[int]
 ) -> Steps[dict[int, JournalEvent]]:
     """Read events in transactions, which wait for appends under way, up to the first missing one."""

@@ -174,7 +174,7 @@ def read_entries(
     return [item for item in reply.items if "tagIndex" in item], reply.last
 
 
-def whole(
+def retry_until_complete(
     look: Callable[[], Steps[T | None]],
     site: TagSite,
     tag: str,

@@ -22,7 +22,7 @@ from epochal.contrib.sekiban.entries import (
     places_of,
     possible_keys,
     read_entries,
-    whole,
+    retry_until_complete,
 )
 from epochal.contrib.sekiban.items import RecordedTaggedEvent, TagSite, read_event, read_head
 from epochal.layout.queries import Fence, at_the_end, begun, check_covered, is_new, types_fenced_by
@@ -76,7 +76,7 @@ def matches(
         types = types_fenced_by(fenced, tag)
         start = before.get(tag, Reached())
         look = partial(_look, site, tag, start, until[tag])
-        entries = (yield from whole(look, site, tag, until[tag], [start])).entries
+        entries = (yield from retry_until_complete(look, site, tag, until[tag], [start])).entries
         passed[tag] = places_of(entries)
         missing |= {
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
@@ -308,7 +308,9 @@ class DcbReads:
         for tag in fenced.all_tags:
             fields = [reached[tag], until[tag]] if matching.field == REST else [reached[tag]]
             look = partial(_look, site, tag, reached[tag], until[tag], ENTRIES)
-            slices[tag] = yield from whole(look, site, tag, until[tag], fields, field=matching.field)
+            slices[tag] = yield from retry_until_complete(
+                look, site, tag, until[tag], fields, field=matching.field
+            )
         keys, bound = _in_order(fenced, slices)
         passed = {tag: places_of(part.entries) for tag, part in slices.items()}
         trail = None if matching.end is None else Trail(base=reached, passed=passed, end=matching.end)
@@ -355,7 +357,7 @@ class DcbReads:
             between = (base[tag], position.seen[tag])
             field, bounds = ("after", between[:1]) if rest is None else (REST, between)
             look = partial(_look_back, site, tag, between, (upto, entries))
-            slices[tag] = yield from whole(look, site, tag, between[1], bounds, field=field)
+            slices[tag] = yield from retry_until_complete(look, site, tag, between[1], bounds, field=field)
         passed = {tag: places_of(part.entries) for tag, part in slices.items()}
         trail = Trail(base=base, passed=passed, end=position)
         keys, floor = _in_order_back(fenced, slices)

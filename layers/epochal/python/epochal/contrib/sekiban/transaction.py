@@ -106,8 +106,11 @@ def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences
         for event, stored in zip(batch.events, events, strict=True)
     ]
     writes += _entries(site, by_tag, heads)
-    writes += [_moved(site, tag, heads[tag], own) for tag, own in by_tag.items()]
-    writes += [Check(table=site.tags, key=site.keys.head(tag), condition=_at(heads[tag])) for tag in checked]
+    writes += [_build_head_write(site, tag, heads[tag], own) for tag, own in by_tag.items()]
+    writes += [
+        Check(table=site.tags, key=site.keys.head(tag), condition=_build_head_condition(heads[tag]))
+        for tag in checked
+    ]
     reached = {tag: Reached(heads[tag].count + len(own), own[-1].place) for tag, own in by_tag.items()}
     transact = Transact(writes=tuple(writes), token=_token(writes))
     return Planned(transact=transact, events=events, heads=(*by_tag, *checked), reached=reached)
@@ -144,12 +147,14 @@ def _entries(
     ]
 
 
-def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[Recorded]) -> Put:
+def _build_head_write(site: TagSite, tag: str, before: Reached, own: Sequence[Recorded]) -> Put:
     """Build the write that moves a tag's head past its new events, if the head has not moved before."""
-    return Put(table=site.tags, item=write_head(site.keys, tag, before, own), condition=_at(before))
+    return Put(
+        table=site.tags, item=write_head(site.keys, tag, before, own), condition=_build_head_condition(before)
+    )
 
 
-def _at(reached: Reached) -> Absent | All:
+def _build_head_condition(reached: Reached) -> Absent | All:
     """Build the condition that a tag's head is unchanged.
 
     It compares `last` as well as the count: ids are made to exceed `last`, and a position may be forged.

@@ -126,8 +126,8 @@ class FeedCopier:
         page = self.feed.spans(
             partition, start=start, limit=PAGE, categories=self.categories, removals=self.copier.removals
         )
-        elsewhere = self.copier.source.elsewhere
-        return replace(page, spans=tuple(span for span in page.spans if not elsewhere(span)))
+        belongs_to_other_streams = self.copier.source.belongs_to_other_streams
+        return replace(page, spans=tuple(span for span in page.spans if not belongs_to_other_streams(span)))
 
     def _lacking(self, page: SpanPage) -> Mapping[str, int]:
         """Return the streams of a page that this run must visit, in order, each with its end in the page.

@@ -60,7 +60,7 @@ class CopySource(Protocol):
             EpochalError: an event is gone, or cannot be read.
         """
 
-    def elsewhere(self, span: Span) -> bool:
+    def belongs_to_other_streams(self, span: Span) -> bool:
         """Whether all events of a span belong to other streams, and are copied with these."""
 
     def content(self, claim: Claim) -> bytes:
@@ -112,7 +112,7 @@ class StreamSource:
         if next_index < end:
             raise EventsPruned(stream, next_index, end)
 
-    def elsewhere(self, span: Span) -> bool:
+    def belongs_to_other_streams(self, span: Span) -> bool:
         """Whether all events in a span of a tag's stream have a home stream, and are copied with that."""
         if not span.stream.startswith(TAG_STREAMS):
             return False

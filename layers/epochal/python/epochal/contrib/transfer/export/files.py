@@ -89,10 +89,10 @@ def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterato
             yield write
         file.flush()
         os.fsync(file.fileno())
-    replace(temporary, path)
+    move_durably(temporary, path)
 
 
-def replace(temporary: Path, path: Path) -> None:
+def move_durably(temporary: Path, path: Path) -> None:
     """Move a finished temporary file to its path, and sync the folder, so that it survives a power loss."""
     os.replace(temporary, path)  # noqa: PTH105  tests end a program here
     if os.name == "nt":  # Windows opens no folder, and writes such changes through

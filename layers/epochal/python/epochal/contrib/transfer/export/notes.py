@@ -21,7 +21,7 @@ def write_note(path: Path, value: dict[str, Any]) -> None:
         json.dump(value | {"sum": checksum(value)}, file)
         file.flush()
         os.fsync(file.fileno())
-    files.replace(temporary, path)
+    files.move_durably(temporary, path)
 
 
 def checked_note(note: dict[str, Any]) -> dict[str, Any]:

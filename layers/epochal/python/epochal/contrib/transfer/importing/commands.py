@@ -25,7 +25,7 @@ from epochal.contrib.transfer.importing.kinds import KINDS, source_of
 from epochal.contrib.transfer.importing.sources import mapped
 from epochal.contrib.transfer.importing.text_columns import TextColumns
 from epochal.contrib.transfer.importing.typed_bodies import TypedBodies
-from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, pretended, writing
+from epochal.contrib.transfer.importing.writing import HistoryWriter, Pace, make_dry_run_writer, writing
 from epochal.deciders.codecs import EventCodec
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
@@ -156,7 +156,9 @@ def import_(
         if rejected:
             rejecting.file = opened.enter_context(inputs.opened(rejected, "--rejected", "w"))
         importer = StreamImporter(
-            writer=pretended() if dry_run else opened.enter_context(_writer(opener(), write_units, workers)),
+            writer=make_dry_run_writer()
+            if dry_run
+            else opened.enter_context(_writer(opener(), write_units, workers)),
             rejects=rejecting,
             progress=lambda done: tell(f"{quantity(done.rows, 'row')}, {quantity(done.streams, 'stream')}"),
             verifying=verify and not dry_run,

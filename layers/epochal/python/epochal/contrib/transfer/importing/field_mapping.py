@@ -396,10 +396,10 @@ def _tag(part: str, value: Any) -> str:
     text = _text(value, "tags")
     if text is None:
         raise InvalidInput("tags", f"column {part} is empty")
-    return text if part.startswith("=") else _trimmed(part, text)
+    return text if part.startswith("=") else _require_trimmed(part, text)
 
 
-def _trimmed(column: str, text: str) -> str:
+def _require_trimmed(column: str, text: str) -> str:
     """Return a tag's text unchanged; raise `InvalidInput` if it begins or ends with a blank.
 
     Raises:
@@ -439,4 +439,4 @@ def _inside(row: Mapping[str, Any], column: str, name: str) -> str:
     text = None if value is _ABSENT else _text(value, name)
     if text is None:
         raise InvalidInput(name, f"column {column} is empty")
-    return _trimmed(column, text) if name == "tags" else text
+    return _require_trimmed(column, text) if name == "tags" else text

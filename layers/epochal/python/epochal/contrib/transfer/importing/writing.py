@@ -130,7 +130,7 @@ class HistoryWriter:
     Attributes:
         store: store of the streams
         pace: limit of write units a second
-        dry: whether the store is that of `pretended`, which keeps nothing
+        dry: whether the store is that of `make_dry_run_writer`, which keeps nothing
     """
 
     store: Streams
@@ -168,7 +168,7 @@ class _Writing:
         """Append the batch at the version the import knows, or else compare it with the stored events first."""
         batch = self.batch
         if self.writer.dry:
-            return self._pretend()
+            return self._simulate_write()
         token = batch.token if batch.token is not None and batch.token.version == batch.base else None
         if token is not None and self._append(batch.rows, token):
             return None
@@ -176,12 +176,12 @@ class _Writing:
         if token is None and batch.rows and blind and self._append(batch.rows, NO_STREAM):
             return None
         for _ in range(ATTEMPTS):
-            if self._behind_what_is_there():
+            if self._append_after_stored():
                 return None
         self._refuse("others append to it meanwhile")
         return None
 
-    def _pretend(self) -> None:
+    def _simulate_write(self) -> None:
         """Append the batch to a store that keeps nothing, and count what that would cost.
 
         A stream whose first events are gone is begun by a write of its own.
@@ -202,7 +202,7 @@ class _Writing:
         self.done.refused = why
         return True
 
-    def _behind_what_is_there(self) -> bool:
+    def _append_after_stored(self) -> bool:
         """Compare the batch with the stored events and append the rest; False if others appended meanwhile.
 
         True means that nothing is left to do: all events are stored, or the batch was refused.
@@ -211,7 +211,7 @@ class _Writing:
         head = self.store.head(batch.stream)
         if batch.begins:
             self.writer.likely_there = head is not None
-            head = self._begun() if head is None and batch.base else head
+            head = self._begin_pruned() if head is None and batch.base else head
             if head is None:
                 return self._append(batch.rows, NO_STREAM)
         if head is None:
@@ -225,14 +225,14 @@ class _Writing:
                 f"is at version {head.version} there, and goes on here with event {batch.base}"
             )
         stored = min(head.version - batch.base, len(batch.rows))
-        if not self._same(stored):
+        if not self._refuse_unless_equal(stored):
             return True
         self.done.token = head.token()
         if batch.ends and not self.done.deleted and not self._end(head):
             return False
         return not batch.rows[stored:] or self._append(batch.rows[stored:], head.token())
 
-    def _begun(self) -> Head | None:
+    def _begin_pruned(self) -> Head | None:
         """Begin an empty stream that counts as pruned below the batch's first index, and return its head."""
         copier = StreamCopier(source=StreamSource(self.store), target=self.store)
         copier.begun(self.batch.stream, self.batch.base)
@@ -249,7 +249,7 @@ class _Writing:
             self.done.deleted = True
         return True
 
-    def _same(self, there: int) -> bool:
+    def _refuse_unless_equal(self, there: int) -> bool:
         """Whether the first `there` events of the batch equal the stored ones; if not, the batch is refused."""
         batch, reached = self.batch, self._reached
         ours, theirs = Digest(said_by(BodyCodec())), Digest(said_by(self.store.codec))
@@ -339,14 +339,14 @@ class _Nowhere:
         return False
 
 
-def pretended() -> HistoryWriter:
+def make_dry_run_writer() -> HistoryWriter:
     """Make a dry-run writer to a store that accepts everything and always reads as empty."""
-    driver = Driver(execute=_pretend, meter=Meter())
+    driver = Driver(execute=_answer_as_empty, meter=Meter())
     store = streams_of(Settings.of(**{layout_named(NATIVE).table: "nowhere"}), driver, codec_of(_Nowhere()))
     return HistoryWriter(store, dry=True)
 
 
-def _pretend(op: Op) -> Reply:
+def _answer_as_empty(op: Op) -> Reply:
     """Answer an operation as an empty store does that accepts everything."""
     match op:
         case Get():
