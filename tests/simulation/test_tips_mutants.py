@@ -172,12 +172,12 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
         if known is not UNREAD:
             version = version_of(known)
             if (yield from key_records.put_record(given.table, record, version)) is None:
-                return (yield from once._tried(call, known))
+                return (yield from once._append_with_retries(call, known))
         before = yield from key_records.load_record(given.table, record)
         tip = yield from given.load()
         if streams.accepts(expected, tip):
             yield from key_records.put_record(given.table, record, version_of(tip))
-        return (yield from once._again(call, tip, before))
+        return (yield from once._find_or_append(call, tip, before))
 
     patch.setattr(once, "append_once", early)
 

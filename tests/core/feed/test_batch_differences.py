@@ -152,7 +152,7 @@ def _broken(chance: random.Random, item: Item) -> Item:
 
 def shown(event: FeedEvent | UnopenedFeedEvent) -> tuple[object, ...]:
     """All that an event has, opened as far as it can be."""
-    opened = event.open(MAX_DECODED) if isinstance(event, UnopenedFeedEvent) else event
+    opened = event.decode(MAX_DECODED) if isinstance(event, UnopenedFeedEvent) else event
     assert opened is not None
     fault = opened.fault
     return replace(opened, fault=None), type(fault), str(fault)

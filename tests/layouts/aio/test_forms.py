@@ -67,9 +67,9 @@ OF_LAYOUTS: Final = {
 PAGES: Final = {
     "beginning",
     "verify_seals",
-    "opening",
+    "with_body_limit",
     "seal_position",
-    "checked",
+    "normalize_event",
     "condition",
     "counts",
     "heads_watched",

@@ -180,7 +180,7 @@ def _loaded(names: str) -> tuple[Layout, ...]:
     """
     layouts = list(LAYOUTS)
     for name in names.split(",") if names else ():
-        layouts.append(_checked(name, entry_of(name).load(), layouts))
+        layouts.append(_require_layout(name, entry_of(name).load(), layouts))
     return tuple(layouts[len(LAYOUTS) :])
 
 
@@ -199,7 +199,7 @@ def entry_of(name: str) -> EntryPoint:
     return entry
 
 
-def _checked(name: str, layout: object, layouts: Sequence[Layout]) -> Layout:
+def _require_layout(name: str, layout: object, layouts: Sequence[Layout]) -> Layout:
     """Return a loaded object; raise `InvalidInput` unless it is a layout of that name with its own base.
 
     Raises:

@@ -44,7 +44,7 @@ def read(
     until: str | None,
 ) -> None:
     """Print the events of STREAM."""
-    version = _check_there(streams, stream)
+    version = _require_version(streams, stream)
     selected = Selection.of(types or None, since, until)
     most = limit if selected is None else None
     events = streams.read(stream, start=start, limit=most, direction="backward" if backward else "forward")
@@ -81,7 +81,7 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
     output.document(output.state(loaded), output.table(rows))
 
 
-def _check_there(streams: Streams, stream: str) -> int:
+def _require_version(streams: Streams, stream: str) -> int:
     """Return a stream's version; raise where it is deleted or there is none, so as not to print nothing."""
     head = existing(streams, stream, fetch=False)
     if head.deleted:

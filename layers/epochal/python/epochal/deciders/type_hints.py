@@ -55,7 +55,7 @@ def shape_of(hint: Any, *, aware: bool = False) -> Shape:
     """
     shapes = _Shapes(aware)
     shape = shapes.of(hint)
-    return Shape(shapes.checked(shape), shape.read)
+    return Shape(shapes.write_function(shape), shape.read)
 
 
 class _Shapes:
@@ -70,7 +70,7 @@ class _Shapes:
         self._aware = aware
         self.constructed = False
 
-    def checked(self, shape: Shape) -> Convert:
+    def write_function(self, shape: Shape) -> Convert:
         """Return a shape's write function; if constructors run code, it first reads back what it writes."""
         constructed = self.constructed
 

@@ -139,14 +139,14 @@ class UnopenedFeedEvent:
         """Bytes of the event's bodies as they are stored."""
         return self.event.stored_bytes
 
-    def open(self, largest: int = MAX_DECODED) -> FeedEvent | None:
+    def decode(self, largest: int = MAX_DECODED) -> FeedEvent | None:
         """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
-        opened = self.event.open(largest)
+        opened = self.event.decode(largest)
         return None if opened is None else feed_event_of(self.stream, opened)
 
-    def opened(self) -> FeedEvent:
+    def decode_whole(self) -> FeedEvent:
         """Decompress and return the event, whatever its size, or its fault."""
-        opened = self.event.open()
+        opened = self.event.decode()
         assert opened is not None  # noqa: S101  # nothing is larger than what is read at all
         return feed_event_of(self.stream, opened)
 
@@ -189,17 +189,17 @@ class UnopenedTagEvent(UnopenedFeedEvent):
         """Bytes of the event's bodies as they are stored."""
         return self.event.stored_bytes
 
-    def open(self, largest: int = MAX_DECODED) -> FeedEvent | None:
+    def decode(self, largest: int = MAX_DECODED) -> FeedEvent | None:
         """Decompress and return the event, or its fault; None if data or metadata exceed `largest` bytes."""
         try:
-            event = self.event.open(largest)
+            event = self.event.decode(largest)
         except CorruptData as fault:
             return FeedEvent(stream=self.stream, index=self.index, type=self.event.type, fault=fault)
         return None if isinstance(event, OutlinedEvent) else self.show(self.index, event)
 
-    def opened(self) -> FeedEvent:
+    def decode_whole(self) -> FeedEvent:
         """Decompress and return the event, whatever its size, or its fault."""
-        opened = self.open()
+        opened = self.decode()
         assert opened is not None  # noqa: S101  # nothing is larger than what is read at all
         return opened
 

@@ -111,7 +111,7 @@ def hydrated_entries(
             for item in bare_items(spans[first:end]):
                 event = next(events)
                 if isinstance(event, UnopenedFeedEvent):
-                    event = event.opened()
+                    event = event.decode_whole()
                     size += body_size(event.data) + body_size(event.meta)
                 item_or_none = with_event(item, event) if event.first or not once else None
                 if strict and item_or_none is not None and item_or_none.fault is not None:
@@ -188,4 +188,4 @@ def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
 
 def opened_events(events: Iterable[FeedEvent | UnopenedFeedEvent]) -> Iterator[FeedEvent]:
     """Iterate over events, each opened when it is consumed."""
-    return (event.opened() if isinstance(event, UnopenedFeedEvent) else event for event in events)
+    return (event.decode_whole() if isinstance(event, UnopenedFeedEvent) else event for event in events)

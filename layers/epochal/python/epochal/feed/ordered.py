@@ -202,10 +202,10 @@ class _Held:
         """Name of the event that caused it; None if it has none."""
         return None if self.item.event is None else self.item.event.causation_id
 
-    def open(self, largest: int = MAX_DECODED) -> bool:
+    def decode(self, largest: int = MAX_DECODED) -> bool:
         """Decompress the event unless done; return False if its data or metadata exceed `largest` bytes."""
         if self.unopened is not None:
-            event = self.unopened.open(largest)
+            event = self.unopened.decode(largest)
             if event is None:
                 return False
             self.item, self.unopened = with_event(self.item, event), None
@@ -290,7 +290,7 @@ class _Filled:
         if self._measured > 2 * self._room.max_bytes or room <= 0:
             self.full = True
             return False
-        if not held.open(int(room)):
+        if not held.decode(int(room)):
             self._measured += int(room)
             self.full = room < self._room.largest
             if not self.full:
@@ -464,7 +464,7 @@ class OrderedReader:
     def _opened(self, held: _Held) -> FeedItem:
         """Return the item of an event that is released, with its bodies unless the page has no room for them."""
         if self.room is None:
-            held.open()
+            held.decode()
             self._released += _bytes_of(held.item)
         return self._checked(held.item)
 

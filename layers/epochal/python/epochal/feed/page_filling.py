@@ -149,7 +149,7 @@ class _Filling:
         """
         largest, rest = self.room.largest, 2 * self.room.max_bytes - self.opened
         room = min(largest, rest, self.room.max_bytes - self.used if self.used else largest)
-        opened = event.open(room) if room > 0 else None
+        opened = event.decode(room) if room > 0 else None
         if opened is None:
             self.opened += max(room, 0)
             self.full = room < largest

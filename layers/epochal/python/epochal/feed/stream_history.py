@@ -272,14 +272,14 @@ def events_of_tag(
 ) -> Iterator[FeedEvent]:
     """Iterate over a range of the events in a tag's stream, reading them from the store of tagged events."""
     for event in unopened_events_of_tag(settings, driver, codec, span, fetch=fetch):
-        yield event.opened() if isinstance(event, UnopenedFeedEvent) else event
+        yield event.decode_whole() if isinstance(event, UnopenedFeedEvent) else event
 
 
 def unopened_events_of_tag(
     settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
 ) -> Iterator[FeedEvent | UnopenedFeedEvent]:
     """Iterate over a range of the events in a tag's stream, leaving those that may be large unopened."""
-    store, (stream, first, end) = streams_of(settings, driver, codec).tagged.opening(ONE_BLOCK), span
+    store, (stream, first, end) = streams_of(settings, driver, codec).tagged.with_body_limit(ONE_BLOCK), span
 
     def read(start: int, until: int) -> Iterator[FeedEvent | UnopenedFeedEvent]:
         """Read a range of the tag's events."""

@@ -218,7 +218,7 @@ class WholeFeed:
                 for item in bare_items(entry.page.spans):
                     event = next(events[entry.partition])
                     if isinstance(event, UnopenedFeedEvent):
-                        event = event.opened()
+                        event = event.decode_whole()
                         size += body_size(event.data) + body_size(event.meta)
                     items.append(with_event(item, event))
                 taken += 1

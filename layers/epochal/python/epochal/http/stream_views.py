@@ -82,7 +82,7 @@ def build_state_view(unopened: UnopenedHead, token: Token, link: Link, *, events
 
 def _opened_unfold(unopened: UnopenedUnfold, link: Link, largest: int) -> dict[str, Any] | None:
     """Show an unfold; None where its data or metadata exceed `largest` bytes."""
-    opened = unopened.open(largest)
+    opened = unopened.decode(largest)
     return None if opened is None else unfold(opened, link)
 
 

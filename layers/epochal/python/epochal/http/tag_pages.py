@@ -173,17 +173,17 @@ class TagPages:
 
     def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
         """Read a page of all events that come after the place `since`."""
-        events = self.listings.all_events(since=since, page=_checked(limit) + 1)
+        events = self.listings.all_events(since=since, page=_require_limit(limit) + 1)
         return _cut(events, limit, _event_bytes)
 
     def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
         """Read a page of a tag's events that come after the place `since`, without expired events."""
-        events = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
+        events = self.listings.tagged(tag, since=since, page=_require_limit(limit) + 1)
         return _cut(events, limit, _event_bytes)
 
     def entries(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[TagEntry]:
         """Read a page of a tag's entries that come after the place `since`."""
-        entries = self.listings.entries(tag, since=since, page=_checked(limit) + 1)
+        entries = self.listings.entries(tag, since=since, page=_require_limit(limit) + 1)
         return _cut(entries, limit, lambda _: _FIELDS)
 
     def tags(self, group: str | None = None, *, after: str | None = None, limit: int) -> TagPage:
@@ -192,7 +192,7 @@ class TagPages:
         Args:
             after: `next` of the page before.
         """
-        _checked(limit)
+        _require_limit(limit)
         if group is None or not self.listings.groups_are_indexed:
             if group is not None:
                 check_group(group)
@@ -238,7 +238,7 @@ def _event_bytes(event: Recorded) -> int:
     return LARGEST if isinstance(event, OutlinedEvent) else _FIELDS + event.size
 
 
-def _checked(limit: int) -> int:
+def _require_limit(limit: int) -> int:
     """Return a page limit, or raise `InvalidInput` unless it is 1 to 1,000."""
     must_be_whole(limit, "limit", -MAX_WHOLE)
     if not 1 <= limit <= MAX_LIMIT:

@@ -81,7 +81,9 @@ def opened(deployment: Deployment, store: str) -> Tagged:
         store: name of the deployment's property that holds the store.
     """
     tagged: TaggedStore = getattr(deployment, store)
-    return Tagged(store=replace(tagged, fetch=False).opening(LARGEST), link=deployment.bucket.links.download)
+    return Tagged(
+        store=replace(tagged, fetch=False).with_body_limit(LARGEST), link=deployment.bucket.links.download
+    )
 
 
 @operation(

@@ -147,7 +147,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     if known_head is not UNREAD:
         new = attempts.is_new(known_head)
         if new or (new is None and (yield from put_record(table, record, version_of(known_head))) is None):
-            return (yield from _tried(call, known_head))
+            return (yield from _append_with_retries(call, known_head))
     # Where the known head is newer than the key, what came since will be searched.
     head = yield from attempts.load(recent=new is False)
     # The record is read after the head, so that its bound covers every try that the head may contain.
@@ -157,10 +157,10 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         contents = yield from put_record(table, record, version_of(head))
     else:
         contents = yield from load_record(table, record)
-    return (yield from _again(call, head, contents))
+    return (yield from _find_or_append(call, head, contents))
 
 
-def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> Steps[Outcome]:
+def _find_or_append(call: _Call[H], head: H | None, contents: RecordContents | None) -> Steps[Outcome]:
     """Return the outcome of an earlier append, sought in a stream whose head was read; else append.
 
     Args:
@@ -174,14 +174,14 @@ def _again(call: _Call[H], head: H | None, contents: RecordContents | None) -> S
         if settled is not None:
             return settled
     if not accepts(call.expected, head):
-        return (yield from _too_late(call, head))
+        return (yield from _conflict_or_outcome(call, head))
     if contents is not None:
         lowered = yield from lower_bound(attempts.table, call.record, version_of(head), contents)
         check_contents(lowered, attempts.batch.append_id)
-    return (yield from _tried(call, head, was_read=True))
+    return (yield from _append_with_retries(call, head, was_read=True))
 
 
-def _too_late(call: _Call[H], head: H | None) -> Steps[Outcome]:
+def _conflict_or_outcome(call: _Call[H], head: H | None) -> Steps[Outcome]:
     """Return the conflict of an append at a wrong version, or its result if it was made already."""
     if head is not None and isinstance(call.expected, AtVersion | Token):
         settled = yield from call.attempts.settle(head, call.expected.version, repeatable=False)
@@ -190,7 +190,7 @@ def _too_late(call: _Call[H], head: H | None) -> Steps[Outcome]:
     return conflict_at(head)
 
 
-def _tried(call: _Call[H], known_head: Known[H], *, was_read: bool = False) -> Steps[Outcome]:
+def _append_with_retries(call: _Call[H], known_head: Known[H], *, was_read: bool = False) -> Steps[Outcome]:
     """Append on the known head, or on newer ones that meet the expected version; return the outcome.
 
     If the head was read, other processes may have used the key since then. A token or an absence may be so old that a
@@ -263,7 +263,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
             ):
                 return Undetermined(first=first)
             if not accepts(expected, known_head):
-                return (yield from _rejected(attempts, record, known_head, tried))
+                return (yield from _conflict_or_recorded_outcome(attempts, record, known_head, tried))
         reply = yield from attempts.unfold_on(known_head, record, seen)
         if isinstance(reply, Token):
             return Appended(first=reply.version, version=reply.version, token=reply)
@@ -272,7 +272,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         seen = reply.seen
         tried.add(reply.etag)
         if seen is not None and seen.append_id is not None:
-            return (yield from _done(attempts, seen, tried))
+            return (yield from _recorded_outcome(attempts, seen, tried))
         refusals += 1
         pause = pause_after(refusals)
         if pause is None:
@@ -282,7 +282,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
             known_head = yield from attempts.load()
 
 
-def _rejected(
+def _conflict_or_recorded_outcome(
     attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
 ) -> Steps[Outcome]:
     """Return the conflict of unfolds at a wrong version, or their result if the key's record has it.
@@ -292,11 +292,11 @@ def _rejected(
     """
     seen = yield from load_record(attempts.table, record)
     if seen is not None and seen.append_id is not None:
-        return (yield from _done(attempts, seen, tried))
+        return (yield from _recorded_outcome(attempts, seen, tried))
     return conflict_at(head)
 
 
-def _done(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Appended]:
+def _recorded_outcome(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Appended]:
     """Make the result of unfolds that the key's record says were written; raise for other contents.
 
     Args:

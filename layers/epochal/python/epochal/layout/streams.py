@@ -462,16 +462,16 @@ class SeveralStreams(Protocol):
         self,
         table: str,
         appends: Sequence[tuple[Batch, Known[Any]]],
-        reads: Sequence[tuple[str, Known[Any]]],
+        read_heads: Sequence[tuple[str, Known[Any]]],
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Outcome]:
         """Append to all of these streams on exactly their known heads, or to none; return the outcome.
 
-        The streams of `reads` must have their known heads, too. The streams with other heads are in conflict. Without
-        appends, the outcome is whether all of them had these heads at one moment. Under a key it is one decision on all
-        of the streams, whoever makes it; then at most 99 streams. The outcome of an earlier decision is `replayed`, and
-        includes the streams that it only read.
+        The streams of `read_heads` must have their known heads, too. The streams with other heads are in conflict.
+        Without appends, the outcome is whether all of them had these heads at one moment. Under a key it is one
+        decision on all of the streams, whoever makes it; then at most 99 streams. The outcome of an earlier decision is
+        `replayed`, and includes the streams that it only read.
 
         Raises:
             InvalidInput: the key was used for an append.
@@ -493,7 +493,7 @@ class TaggedStreams(Protocol):
         condition: AppendCondition | None,
         key: str | None,
         *,
-        reads: Mapping[str, Known[Any]] | None = None,
+        read_heads: Mapping[str, Known[Any]] | None = None,
     ) -> Steps[Outcome]:
         """Append events with tags to streams, all or nothing, unless new events match the condition.
 

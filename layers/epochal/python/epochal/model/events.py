@@ -230,12 +230,12 @@ class OutlinedEvent(Recorded):
 
     Attributes:
         stored_bytes: bytes of its bodies as they are stored.
-        open: returns the event with its bodies if none has more than so many bytes, else an outline again. Raises
+        decode: returns the event with its bodies if none has more than so many bytes, else an outline again. Raises
             `CorruptData` for a body that cannot be decoded.
     """
 
     stored_bytes: int
-    open: Callable[[int], Recorded] = field(compare=False, repr=False)
+    decode: Callable[[int], Recorded] = field(compare=False, repr=False)
 
 
 T = TypeVar("T")

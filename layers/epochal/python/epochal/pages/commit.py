@@ -239,14 +239,14 @@ def fence(table: str, stream: str, known_head: Known[Page]) -> Steps[Check | Blo
     return Check(table=table, key=page_key(stream, version_of(known_head)), condition=Absent("i"))
 
 
-def moved_heads(table: str, reads: Mapping[str, Known[Page]]) -> Steps[Heads]:
+def moved_heads(table: str, read_heads: Mapping[str, Known[Page]]) -> Steps[Heads]:
     """Compare streams with their known last pages in one read; return the last pages that have changed.
 
     Returns:
         The last pages of the streams whose last page is no longer the known one; empty if there are none.
     """
     checks, moved = dict[str, Check](), dict[str, Page | None]()
-    for stream, known_head in reads.items():
+    for stream, known_head in read_heads.items():
         check = yield from fence(table, stream, known_head)
         if isinstance(check, Blocked) and is_unchanged(known_head, check.page):
             check = yield from fence(table, stream, check.page)

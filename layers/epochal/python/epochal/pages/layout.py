@@ -98,12 +98,12 @@ class Pages:
         self,
         table: str,
         appends: Sequence[tuple[Batch, Known[Page]]],
-        reads: Sequence[tuple[str, Known[Page]]],
+        read_heads: Sequence[tuple[str, Known[Page]]],
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Outcome]:
-        """Append batches, all or nothing, if their streams and `reads` are unchanged; return the outcome."""
-        return (yield from several.append_all_on(table, _all_packed(appends), reads, key, also))
+        """Append batches, all or nothing, if their streams and `read_heads` are unchanged; return the outcome."""
+        return (yield from several.append_all_on(table, _all_packed(appends), read_heads, key, also))
 
     def append_tagged(
         self,
@@ -113,13 +113,13 @@ class Pages:
         condition: AppendCondition | None,
         key: str | None,
         *,
-        reads: Mapping[str, Known[Page]] | None = None,
+        read_heads: Mapping[str, Known[Page]] | None = None,
     ) -> Steps[Outcome]:
         """Append to streams and tags, all or nothing, unless new events match `condition`; return the outcome."""
         from epochal.pages.tags.mixed import append_mixed  # noqa: PLC0415  most appends have no tags
 
         batches = _all_packed(appends)
-        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads))
+        return (yield from append_mixed(site, batches, tagged, condition, key, read_heads=read_heads))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

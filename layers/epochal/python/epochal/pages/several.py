@@ -59,30 +59,30 @@ def _of_one(stream: str, outcome: Outcome) -> Outcome:
 def append_all_on(
     table: str,
     appends: Sequence[tuple[Packed, Known[Page]]],
-    reads: Sequence[StreamRead],
+    read_heads: Sequence[StreamRead],
     key: str | None = None,
     also: Also = (),
 ) -> Steps[Outcome]:
-    """Append, all or nothing, if these streams and those in `reads` are unchanged; return the outcome.
+    """Append, all or nothing, if these streams and those in `read_heads` are unchanged; return the outcome.
 
     If there are no appends, only this is checked. Under a key the outcome may be that of an earlier call; it includes
     the streams that were only read. A single keyed batch is appended as `layout.once` requires.
     """
     if not appends:
-        moved = yield from moved_heads(table, dict(reads))
-        conflicts = {stream: conflict_at(moved[stream]) for stream, _ in reads if stream in moved}
+        moved = yield from moved_heads(table, dict(read_heads))
+        conflicts = {stream: conflict_at(moved[stream]) for stream, _ in read_heads if stream in moved}
         return Conflict(streams=conflicts) if conflicts else Appended()
     if len(appends) == 1 and appends[0][0].keyed:
         ((batch, known_head),) = appends
         attempts = PageAttempts(table=table, batch=batch, also=also)
         return _of_one(batch.stream, (yield from attempts.append_on(known_head, repeatable=True)))
     heads = {batch.stream: known_head for batch, known_head in appends}
-    names = [*heads, *(stream for stream, _ in reads)]
+    names = [*heads, *(stream for stream, _ in read_heads)]
     once = None if key is None else SeveralKey.of(names, key, appends[0][0].now)
     part = StreamsPart.of(
-        table, [(batch, exactly(known_head)) for batch, known_head in appends], dict(reads), once
+        table, [(batch, exactly(known_head)) for batch, known_head in appends], dict(read_heads), once
     )
-    commit = replace(part.commit, known_heads={**part.reads, **heads}, also=also)
+    commit = replace(part.commit, known_heads={**part.read_heads, **heads}, also=also)
     return (yield from run_commit(commit, part)).outcome
 
 

@@ -29,7 +29,7 @@ class StreamsPart:
     table: str
     batches: Mapping[str, Packed]
     expected: Mapping[str, ExpectedVersion]
-    reads: Mapping[str, Known[Page]]
+    read_heads: Mapping[str, Known[Page]]
     key: SeveralKey | None
 
     @classmethod
@@ -37,7 +37,7 @@ class StreamsPart:
         cls,
         table: str,
         appends: Sequence[tuple[Packed, ExpectedVersion]],
-        reads: Mapping[str, Known[Page]] | None = None,
+        read_heads: Mapping[str, Known[Page]] | None = None,
         key: SeveralKey | None = None,
     ) -> StreamsPart:
         """Make the part of a commit that appends to these streams, each of which is named once."""
@@ -45,7 +45,7 @@ class StreamsPart:
             table=table,
             batches={batch.stream: batch for batch, _ in appends},
             expected={batch.stream: expected for batch, expected in appends},
-            reads=reads or {},
+            read_heads=read_heads or {},
             key=key,
         )
 
@@ -59,9 +59,9 @@ class StreamsPart:
         }
         return Commit(
             table=self.table,
-            known_heads={**known_heads, **self.reads},
+            known_heads={**known_heads, **self.read_heads},
             writes=tuple(self.batches),
-            fences=tuple(self.reads),
+            fences=tuple(self.read_heads),
             keyed=self.key is not None,
         )
 
@@ -73,7 +73,7 @@ class StreamsPart:
         """Return the conflict, or an earlier call's outcome, if streams are not as expected; None if they are."""
         conflicts = {
             stream: conflict_at(moved[stream])
-            for stream in (*self.batches, *self.reads)
+            for stream in (*self.batches, *self.read_heads)
             if stream in moved and not self._accepts(stream, moved[stream])
         }
         if not conflicts:
@@ -85,7 +85,7 @@ class StreamsPart:
         """Make the write of the key's record; empty without a key."""
         if self.key is None:
             return ()
-        read = {stream: _as_read(known_head) for stream, known_head in self.reads.items()}
+        read = {stream: _as_read(known_head) for stream, known_head in self.read_heads.items()}
         appended = {stream: write.appended for stream, write in writes.items()}
         return (self.key.make_record_put(self.table, read | appended),)
 
@@ -106,8 +106,8 @@ class StreamsPart:
 
     def _accepts(self, stream: str, head: Page | None) -> bool:
         """Whether a stream's head is as it was read, or has the expected version."""
-        if stream in self.reads:
-            return is_unchanged(self.reads[stream], head)
+        if stream in self.read_heads:
+            return is_unchanged(self.read_heads[stream], head)
         return accepts(self.expected[stream], head)
 
 

@@ -189,7 +189,7 @@ def plain(item: Item) -> dict[str, Any]:
     return {name: _plain(value) for name, value in item.items()}
 
 
-def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[TransactionWrite, ...]:
+def validate_writes(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[TransactionWrite, ...]:
     """Return the writes that go with an append as a tuple; raise if they are not allowed or too large.
 
     Args:

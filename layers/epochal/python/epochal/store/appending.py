@@ -38,7 +38,7 @@ from epochal.model.tag_answers import Takes
 from epochal.model.tags import Query, check_tag, check_type, own_tags
 from epochal.pages.tags.entries import label_of
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.store.also import checked
+from epochal.store.also import validate_writes
 from epochal.store.answers import REFUSALS, complete, refusals_of, token_of
 from epochal.store.encoding import identity_of, with_metadata
 from epochal.store.outcomes import also_conflict, condition_error, explain_also_errors
@@ -67,23 +67,23 @@ class AppendOptions:
     takes: Takes | None = None
     also: Also = ()
 
-    def checked(self, store: Streams) -> AppendOptions:
+    def with_validated_writes(self, store: Streams) -> AppendOptions:
         """Return these options with their writes `also` checked against a store; raise if one is not allowed.
 
         Raises:
             InvalidInput: the layout cannot append in a transaction, or `also` is malformed.
-            TooLarge: as `epochal.store.also.checked`.
+            TooLarge: as `epochal.store.also.validate_writes`.
         """
         if not self.also:
             return self
         require_transactional_layout(store.layout, "also")
         own = (store.table,) if store.archive is None else (store.table, store.archive.table)
-        return replace(self, also=checked(self.also, own))
+        return replace(self, also=validate_writes(self.also, own))
 
 
 def try_append(store: Streams, append: StreamAppend, options: AppendOptions, key: str | None) -> Outcome:
     """Append to one stream with tags, a query or other writes; return the outcome (`Streams.try_append`)."""
-    outcome = _made(store, [append], options.checked(store), key)
+    outcome = _append_all(store, [append], options.with_validated_writes(store), key)
     if not outcome.streams:
         return outcome
     only, capacity = outcome.streams[append.stream], outcome.capacity
@@ -96,11 +96,11 @@ def try_append_all(
     store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, key: str | None
 ) -> Outcome:
     """Append to several streams, all or nothing; return the outcome (`Streams.try_append_all`)."""
-    options = options.checked(store)
+    options = options.with_validated_writes(store)
     _check(appends, key, len(options.also))
     require_transactional_layout(store.layout)
     if len(appends) > 1:
-        return _made(store, appends, options, key)
+        return _append_all(store, appends, options, key)
     (only,) = appends
     with _placed(0):
         alone = store.try_append(
@@ -141,20 +141,20 @@ def append_on(
         The outcome, with that of each stream; or a conflict with the events that match the query, or the items that
         `also` forbids.
     """
-    options, writes = options.checked(store), list[StreamAppend]()
+    options, writes = options.with_validated_writes(store), list[StreamAppend]()
     for append in appends:
         _check_tags(store, append.events)
         token = token_of(known_heads[append.stream])
         writes.append(replace(append, expected=NO_STREAM if token is None else replace(token, refused=0)))
     writing = {append.stream for append in appends}
-    reads = {stream: head for stream, head in known_heads.items() if stream not in writing}
+    read_heads = {stream: head for stream, head in known_heads.items() if stream not in writing}
     with explain_also_errors(options.also):
         stored = batches(store, writes, tagged=True)
         record = key if isinstance(key, str) else None
         if isinstance(key, DecisionKey):
             stored = [key.on(*stored)]
         with _turn(store, writes, options, tagged=True) as turn:
-            outcome = _with_tags(store, writes, stored, options, record, turn=turn, reads=reads)
+            outcome = _with_tags(store, writes, stored, options, record, turn=turn, read_heads=read_heads)
     return also_conflict(outcome) if isinstance(outcome, Conflict) and outcome.unmet else outcome
 
 
@@ -198,12 +198,14 @@ def append_all_on(
     Raises:
         ConditionUnmet: a condition of `also` does not hold.
     """
-    also = AppendOptions(also=also).checked(store).also
+    also = AppendOptions(also=also).with_validated_writes(store).also
     writing = [batch.stream for batch, _ in writes]
-    reads = [(stream, head) for stream, head in known_heads.items() if stream not in writing]
+    read_heads = [(stream, head) for stream, head in known_heads.items() if stream not in writing]
     with explain_also_errors(also):
         outcome = store.driver.run(
-            require_transactional_layout(store.layout).append_all_on(store.table, writes, reads, key, also)
+            require_transactional_layout(store.layout).append_all_on(
+                store.table, writes, read_heads, key, also
+            )
         )
     if isinstance(outcome, Conflict) and outcome.unmet:
         raise condition_error(also_conflict(outcome))
@@ -290,13 +292,13 @@ def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
         streams.add(append.stream)
 
 
-def _made(
+def _append_all(
     store: Streams, appends: Sequence[StreamAppend], options: AppendOptions, key: str | None
 ) -> Outcome:
     """Append to streams, all or nothing, with tags, a query or other writes if given; return the outcome."""
-    concerned = options.fail_if is not None or options.after is not None
-    if concerned or any(event.tags for append in appends for event in append.events):
-        concerned = True
+    tagged = options.fail_if is not None or options.after is not None
+    if tagged or any(event.tags for append in appends for event in append.events):
+        tagged = True
         for place, append in enumerate(appends):
             with _placed(place, count=len(appends)):
                 _check_tags(store, append.events)
@@ -305,13 +307,13 @@ def _made(
     if refusals := REFUSALS.get():
         remembered = (count_refusals(store.driver, store.table, append.stream) for append in appends)
         refused = max(refused, *remembered)
-    stored = batches(store, appends, key, options.also, tagged=concerned)
+    stored = batches(store, appends, key, options.also, tagged=tagged)
     given = [replace(append, expected=version) for append, version in zip(appends, expected, strict=True)]
     driver, meter = store.driver.metered()
     store = store.on(driver)
-    with meter, explain_also_errors(options.also), _turn(store, given, options, tagged=concerned) as turn:
+    with meter, explain_also_errors(options.also), _turn(store, given, options, tagged=tagged) as turn:
         began = driver.clock()
-        if concerned:
+        if tagged:
             outcome = _with_tags(store, given, stored, options, key, turn=turn)
         else:
             pairs = list(zip(stored, expected, strict=True))
@@ -378,13 +380,13 @@ def _with_tags(
     key: str | None,
     *,
     turn: QueuePlace,
-    reads: Mapping[str, Known[Head]] | None = None,
+    read_heads: Mapping[str, Known[Head]] | None = None,
 ) -> Outcome:
     """Run an append of events with tags; return its outcome, with the outcome of each stream.
 
     Args:
         turn: place of the append in the queues of `_turn`.
-        reads: known heads of streams that a decision only read; None where this append is no decision.
+        read_heads: known heads of streams that a decision only read; None where this append is no decision.
         key: idempotency key of the append, or of the decision.
     """
     layout, tagged = _require_tagged_layout(store.layout, "fail_if"), store.tagged
@@ -401,13 +403,13 @@ def _with_tags(
             _tagged(appends, batches, options.also, ends),
             condition,
             key,
-            reads=reads,
+            read_heads=read_heads,
         )
     )
     leave_ends(tagged.site.table, turn, outcome)
     if isinstance(outcome, Undetermined):
         return outcome
-    if isinstance(outcome, Appended) and not outcome.position.seen and reads is None:
+    if isinstance(outcome, Appended) and not outcome.position.seen and read_heads is None:
         # An earlier call made the append, and the key's record tells nothing of tags.
         return _replayed(outcome, replace(tagged, driver=store.driver.reading_back()), appends, options)
     if options.takes is None and outcome.events:

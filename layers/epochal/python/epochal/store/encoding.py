@@ -119,7 +119,7 @@ class BodyCodec:
             TooLarge: there is no bucket, and no item holds them.
         """
         check_sizes(bodies, field)
-        packed = [self._encode(body, field) for body in bodies]
+        packed = [self._encode_and_keep(body, field) for body in bodies]
         if self.compress_from and sum(len(body.data) for body in packed) > budget:
             packed = [self._by_itself(body) for body in packed]
         sizes = [len(body.data) for body in packed]
@@ -154,7 +154,7 @@ class BodyCodec:
         with pool(FETCHES) as fetches:
             return list(fetches.map(self._fetch, opened))
 
-    def _encode(self, body: Body, field: str) -> Encoded:
+    def _encode_and_keep(self, body: Body, field: str) -> Encoded:
         """Encode one body; for a claim of the caller's, make its object permanent first.
 
         Raises:

@@ -254,7 +254,7 @@ def until_whole(items: Iterable[T], least: int) -> Iterator[T]:
         yield event
 
 
-def checked_since(since: str | None) -> str | None:
+def parse_since(since: str | None) -> str | None:
     """Parse the place to continue after; an empty text is the beginning, as in Sekiban's library.
 
     Raises:
@@ -328,7 +328,7 @@ class TaggedListings(Listings):
             InvalidInput: the store was not opened with `everything`.
         """
         self._check_everything()
-        count = self.store.driver.run(count_since(self.store.site, EVERYTHING, checked_since(since)))
+        count = self.store.driver.run(count_since(self.store.site, EVERYTHING, parse_since(since)))
         if progress is not None:
             progress(count)
         return count
@@ -397,7 +397,7 @@ class TaggedListings(Listings):
             page: number of entries that a request reads at most.
             shown: function that makes the results of the entries.
         """
-        after, driver, site = checked_since(since), self.store.driver, self.store.site
+        after, driver, site = parse_since(since), self.store.driver, self.store.site
         must_be_whole(page, "page", 1)
         page = min(page, PAGE)
         cursor = driver.run(begin_read_after(site, tag, after, page))

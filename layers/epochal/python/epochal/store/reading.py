@@ -129,7 +129,7 @@ class UnopenedEvent:
         stored = self.span.read(self.offset)
         return len(stored.data.data) + len(stored.meta.data)
 
-    def open(self, largest: int = MAX_DECODED) -> Recorded | Unreadable | None:
+    def decode(self, largest: int = MAX_DECODED) -> Recorded | Unreadable | None:
         """Decode the event; None if a body exceeds `largest` bytes, `Unreadable` if it cannot be decoded.
 
         Returns:
@@ -398,7 +398,7 @@ class Reader:
             event_or_hole = stored
             if isinstance(stored, UnopenedEvent):
                 room = min(largest, max_bytes - size) if events else largest
-                opened = stored.open(room) if room > 0 else None
+                opened = stored.decode(room) if room > 0 else None
                 if opened is None and events:
                     break
                 if opened is None:
@@ -690,7 +690,7 @@ def _readable(event: Found) -> Recorded:
         CorruptData, MissingBody, DeniedBody: the fault that keeps the event from being read.
     """
     if isinstance(event, UnopenedEvent):
-        return _readable(event.open() or event)
+        return _readable(event.decode() or event)
     if isinstance(event, Unreadable):
         raise event.fault
     return event

@@ -61,7 +61,7 @@ def seal_token(
     """
     if not is_own(table, stream, token) or not _is_full(token):
         return token
-    key = yield from _key(table, now, fresh)
+    key = yield from _load_or_create_key(table, now, fresh)
     return token if key is None else replace(token, seal=_seal(key, table, stream, token))
 
 
@@ -69,7 +69,7 @@ def verify_token(table: str, stream: str, token: Token, now: Ticks) -> Steps[Tok
     """Return the token, marked as one of this process if its seal is valid; otherwise unchanged."""
     if not token.seal or not _is_full(token):
         return token
-    key = yield from _key(table, now, None)
+    key = yield from _load_or_create_key(table, now, None)
     if key is None or not hmac.compare_digest(_seal(key, table, stream, token), token.seal):
         return token
     return replace(token, of=origin(table, stream))
@@ -87,7 +87,7 @@ def _seal(key: bytes, table: str, stream: str, token: Token) -> str:
     return hmac.digest(key, content.encode(), "sha256")[:_SEAL_BYTES].hex()
 
 
-def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[bytes | None]:
+def _load_or_create_key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[bytes | None]:
     """Return a table's key, read once per process and made if `fresh` is given; None if there is none.
 
     With `fresh` a key is put where there is none. Without it, a missing key is looked for again after 60 seconds.

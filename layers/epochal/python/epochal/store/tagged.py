@@ -133,16 +133,16 @@ class TaggedStore(ABC):
         """
         must_be_list(Event, events, "events")
         condition = self.condition(fail_if, after, takes)
-        checked = self._checked_all(events)
+        normalized = self._normalize_events(events)
         if idempotency_key is not None:
-            checked = with_keyed_ids(events, checked, idempotency_key)
+            normalized = with_keyed_ids(events, normalized, idempotency_key)
         store, meter = self.metered()
         with meter, explain_also_errors(also):
-            with store._turn(checked, condition) as place:  # noqa: SLF001  its own
+            with store._turn(normalized, condition) as place:  # noqa: SLF001  its own
                 if idempotency_key is None:
-                    outcome = store._append(checked, condition, also, place)  # noqa: SLF001  its own
+                    outcome = store._append(normalized, condition, also, place)  # noqa: SLF001  its own
                 else:
-                    outcome = store._append_once(checked, condition, idempotency_key, also, place)  # noqa: SLF001  its own
+                    outcome = store._append_once(normalized, condition, idempotency_key, also, place)  # noqa: SLF001  its own
             if isinstance(outcome, Conflict) and outcome.unmet:
                 return also_conflict(outcome, meter.capacity)
             if isinstance(outcome, Appended) and outcome.replayed:
@@ -323,7 +323,7 @@ class TaggedStore(ABC):
         """
         return position
 
-    def opening(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
+    def with_body_limit(self, largest: int) -> Self:  # noqa: ARG002  bodies of other layouts are no larger than an item
         """Return a store that reads events with a body over `largest` without bodies; by default this store.
 
         Args:
@@ -368,7 +368,7 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         return replace(self, driver=driver), meter
 
-    def checked(self, event: Event, field: str) -> Event:
+    def normalize_event(self, event: Event, field: str) -> Event:
         """Check an event before an append; return it with its id and timestamp in their stored form.
 
         Args:
@@ -389,7 +389,7 @@ class TaggedStore(ABC):
         if event.type in TIMERS:
             from epochal.scheduling import check_tagged  # noqa: PLC0415  few appends set a timer
 
-            check_tagged(event, field, from_unix_nanoseconds(self.now()), self.checked)
+            check_tagged(event, field, from_unix_nanoseconds(self.now()), self.normalize_event)
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
     def _turn(self, events: Sequence[Event], condition: AppendCondition | None) -> QueuePlace:  # noqa: ARG002  of those with queues
@@ -450,7 +450,7 @@ class TaggedStore(ABC):
     @abstractmethod
     def _reads(self, fenced: Fence) -> TaggedReads: ...
 
-    def _checked_all(self, events: Sequence[Event]) -> tuple[Event, ...]:
+    def _normalize_events(self, events: Sequence[Event]) -> tuple[Event, ...]:
         """Add ambient metadata to the events of an append and check each; return them.
 
         Raises:
@@ -458,13 +458,14 @@ class TaggedStore(ABC):
         """
         if not events:
             raise InvalidInput("events", "must not be empty")
-        checked = tuple(
-            self.checked(event, f"events[{place}]") for place, event in enumerate(with_metadata(events))
+        normalized = tuple(
+            self.normalize_event(event, f"events[{place}]")
+            for place, event in enumerate(with_metadata(events))
         )
-        ids = [event.id for event in checked if event.id is not None]
+        ids = [event.id for event in normalized if event.id is not None]
         if len(set(ids)) < len(ids):
             raise InvalidInput("events", "must not contain an id twice")
-        return checked
+        return normalized
 
 
 def keyed_id(key: str, number: int) -> str:
@@ -476,8 +477,8 @@ def keyed_id(key: str, number: int) -> str:
     return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
-def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -> tuple[Event, ...]:
-    """Return checked events with ids derived from an idempotency key; raise if one has an id already.
+def with_keyed_ids(given: Sequence[Event], normalized: Sequence[Event], key: str) -> tuple[Event, ...]:
+    """Return normalized events with ids derived from an idempotency key; raise if one has an id already.
 
     Args:
         given: the events as the caller gave them.
@@ -491,7 +492,7 @@ def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -
             raise InvalidInput(
                 f"events[{number}].id", "must not be given with an idempotency key, which determines the id"
             )
-    return tuple(replace(event, id=keyed_id(key, number)) for number, event in enumerate(checked))
+    return tuple(replace(event, id=keyed_id(key, number)) for number, event in enumerate(normalized))
 
 
 def _placed(events: Sequence[Recorded], versions: Mapping[str, int]) -> tuple[Recorded, ...]:

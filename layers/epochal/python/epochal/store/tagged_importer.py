@@ -174,7 +174,7 @@ class Importer(ABC):
             field = f"history[{place}]"
             if imported.event.id is None:
                 raise InvalidInput(f"{field}.id", "must be given, to recognize imported events")
-            event = self.store.checked(marked(imported.event), field)
+            event = self.store.normalize_event(marked(imported.event), field)
             happened = read_moment(imported.timestamp, f"{field}.timestamp")
             chosen = self._place_of(imported, event, happened, field)
             yield DatedEvent(event=event, timestamp=imported.timestamp, happened=happened, place=chosen)

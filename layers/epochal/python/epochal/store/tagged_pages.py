@@ -55,7 +55,7 @@ class TaggedEvents(TaggedStore):
             placed = PlacedName(self.site.table, self.driver.place)
             object.__setattr__(self, "site", replace(self.site, table=placed))
 
-    def checked(self, event: Event, field: str) -> Event:
+    def normalize_event(self, event: Event, field: str) -> Event:
         """Check an event before an append; return it as a plain `Event`, with id and timestamp as stored.
 
         Args:
@@ -65,7 +65,7 @@ class TaggedEvents(TaggedStore):
         Raises:
             InvalidInput: names what is malformed below `field`.
         """
-        return super(TaggedEvents, self).checked(event.without_foreign_fields(field), field)  # noqa: UP008  slots
+        return super(TaggedEvents, self).normalize_event(event.without_foreign_fields(field), field)  # noqa: UP008  slots
 
     def events(self, ids: Sequence[str]) -> dict[str, Recorded]:
         """Return events by ids that their callers chose, at most 100; ids without an event are missing.
@@ -76,7 +76,7 @@ class TaggedEvents(TaggedStore):
         stored = self.driver.run(events_by_id(self.site, ids))
         return {event.id: event for event in self.whole(tuple(stored.values()))}
 
-    def opening(self, largest: int) -> Self:
+    def with_body_limit(self, largest: int) -> Self:
         """Return a copy of the store whose reads leave out the bodies of events with one over `largest` bytes."""
         return replace(self, site=replace(self.site, largest=largest))
 
@@ -177,9 +177,9 @@ class TaggedEvents(TaggedStore):
         if ends := ends_left(self.site.table, place):
             batch = replace(batch, ends=ends)
         if also:
-            from epochal.store.also import checked, digest  # noqa: PLC0415  few appends have anything with them
+            from epochal.store.also import digest, validate_writes  # noqa: PLC0415  few appends have anything with them
 
-            batch = replace(batch, also=checked(also, (self.site.table,)), beside=digest(also)[:8])
+            batch = replace(batch, also=validate_writes(also, (self.site.table,)), beside=digest(also)[:8])
         place.write()
         outcome = self.driver.run(append(self.site, batch, condition))
         leave_ends(self.site.table, place, outcome)

@@ -24,7 +24,7 @@ class UnopenedUnfold:
         """Whether a body of the unfold may be large."""
         return may_be_large(self.stored.data) or may_be_large(self.stored.meta)
 
-    def open(self, largest: int) -> RecordedUnfold | None:
+    def decode(self, largest: int) -> RecordedUnfold | None:
         """Decode the unfold; None if its data or its metadata have more than `largest` bytes.
 
         Raises:
@@ -98,7 +98,7 @@ class UnopenedHead:
         unopened = UnopenedEvent(
             stream=self.head.stream, span=self._span, offset=place, codec=self.codec, fetch=False
         )
-        opened = unopened.open(largest)
+        opened = unopened.decode(largest)
         if isinstance(opened, Unreadable):
             raise opened.fault
         return opened

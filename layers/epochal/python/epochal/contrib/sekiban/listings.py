@@ -39,7 +39,7 @@ from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import ahead, pool
-from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
+from epochal.store.listings import PAGE, Listings, Progress, check_group, parse_since, until_whole
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.store import DcbEvents
@@ -72,7 +72,7 @@ class TagListings(Listings):
             progress: function to call with the number of events read so far.
             page: events of a request at most.
         """
-        since = checked_since(since)
+        since = parse_since(since)
         must_be_whole(page, "page", 1)
         if max_count is not None:
             must_be_whole(max_count, "max_count", 1)
@@ -118,7 +118,7 @@ class TagListings(Listings):
             CorruptData: an entry is missing between two others.
         """
         check_tag(tag, "tag")
-        since = checked_since(since)
+        since = parse_since(since)
         must_be_whole(page, "page", 1)
         ask = partial(self.store.site.entries, tag, after_id(since), limit=min(page, PAGE))
         after: Key | None = None
@@ -153,7 +153,7 @@ class TagListings(Listings):
             since: sortable id after which events count; None for all.
             progress: function that is called with the number of events counted so far; None for none.
         """
-        since = checked_since(since)
+        since = parse_since(since)
         tally = _TagTally(progress)
 
         def count_one(name: str) -> None:

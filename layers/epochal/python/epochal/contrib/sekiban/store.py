@@ -102,13 +102,13 @@ class DcbEvents(TaggedStore):
             events if self.consistent or not missing else events | self._read_by_id(missing, consistent=True)
         )
 
-    def checked(self, event: Event, field: str) -> Event:
+    def normalize_event(self, event: Event, field: str) -> Event:
         """Check an event's fields, and return it, with a new id if it has none; raise if a field is invalid.
 
         Raises:
             InvalidInput: a field breaks a rule; names it, below `field`.
         """
-        tagged = TaggedEvent.of(super(DcbEvents, self).checked(event, field))  # noqa: UP008  slots
+        tagged = TaggedEvent.of(super(DcbEvents, self).normalize_event(event, field))  # noqa: UP008  slots
         if tagged.executed_user is not None:
             must_be_text(tagged.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
         for name, body in (("data", tagged.data), ("meta", tagged.meta)):

@@ -251,7 +251,7 @@ def _recorded(entry: EventOfTag, holder: EventOfTag, largest: int = MAX_DECODED)
             if largest >= MAX_DECODED:
                 raise
     stored = len(data.data) + len(label.meta.data)
-    return OutlinedEvent(data=b"", stored_bytes=stored, open=partial(_recorded, entry, holder), **fields)
+    return OutlinedEvent(data=b"", stored_bytes=stored, decode=partial(_recorded, entry, holder), **fields)
 
 
 def _fields_of(entry: EventOfTag) -> dict[str, Any]:

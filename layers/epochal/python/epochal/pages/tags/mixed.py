@@ -49,7 +49,7 @@ def append_mixed(
     condition: AppendCondition | None = None,
     key: str | None = None,
     *,
-    reads: Mapping[str, Known[Page]] | None = None,
+    read_heads: Mapping[str, Known[Page]] | None = None,
 ) -> Steps[Outcome]:
     """Append to streams and tags, all or nothing, unless new events match `condition`; return the outcome.
 
@@ -60,7 +60,7 @@ def append_mixed(
         tagged: the events of all batches, in order, with their homes.
         condition: the append condition; None if there is none.
         key: idempotency key of the append. Without it, a single keyed batch is searched for in its stream.
-        reads: what is known of further streams that a decision read; the append is refused if one of them has changed.
+        read_heads: known heads of further streams that a decision read; the append is refused if one has changed.
             The key is then that of a decision on all of these streams. None if the append is no decision.
 
     Raises:
@@ -70,10 +70,11 @@ def append_mixed(
     """
     batches = [batch for batch, _ in appends]
     once = None if key is None else _key_of(batches, key)
-    if key is not None and reads is not None:
-        once = SeveralKey.of([*(batch.stream for batch in batches), *reads], key, batches[0].now)
+    if key is not None and read_heads is not None:
+        once = SeveralKey.of([*(batch.stream for batch in batches), *read_heads], key, batches[0].now)
     both = Mixed(
-        streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
+        streams=StreamsPart.of(site.table, appends, read_heads, once),
+        tags=TagsPart.of(site, tagged, condition),
     )
     if key is not None or not batches[0].keyed:
         return (yield from run_commit(both.commit, both)).outcome
@@ -114,7 +115,7 @@ class Mixed:
 
         Named streams are checked first. Only if they are as expected is the query read.
         """
-        streams = {*self.streams.expected, *self.streams.reads}
+        streams = {*self.streams.expected, *self.streams.read_heads}
         own = {stream: head for stream, head in moved.items() if stream in streams}
         table, key = self.streams.table, self.streams.key
         outcome = (yield from key.search(table, own, tries)) if isinstance(key, _StreamKey) else None
