@@ -71,8 +71,8 @@ def test_what_is_pruned_and_deleted_is_told(terminal: Terminal) -> None:
     terminal.deployment.tips.prune("Cart-1", 1)
     terminal.deployment.tips.delete("Cart-2")
     lines = terminal.lines("copy", "--all")
-    assert lines == ["3 streams visited, 3 events copied; 1 pruned before; 1 tombstone"]
-    assert terminal.lines("copy", "Cart-1")[0].endswith("from event 1 on: those before are pruned")
+    assert lines == ["3 streams visited, 3 events copied; 1 with pruned events; 1 tombstone"]
+    assert terminal.lines("copy", "Cart-1")[0].endswith("from event 1 on: earlier events are pruned")
 
 
 def test_streams_are_copied_back_to_tips(terminal: Terminal) -> None:
@@ -125,7 +125,7 @@ def test_what_is_to_be_copied_is_said_in_one_way(terminal: Terminal, arguments: 
 
 def test_a_layout_is_not_copied_to_itself(terminal: Terminal) -> None:
     result = terminal.run("copy", "--all", "--to-layout", "tips")
-    assert "--to-layout: must be another" in str(result.exception)
+    assert "--to-layout: must differ from --from-layout" in str(result.exception)
 
 
 @pytest.mark.parametrize("table", ["tips", "streams"])
@@ -150,4 +150,4 @@ def test_a_layout_that_the_store_has_not_is_told(option: str, layout: str) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Terminal, "store", store)
         result = terminal.run("copy", "--all", option, layout)
-    assert f"is needed for streams as {layout}" in str(result.exception)
+    assert f"is needed for streams in the {layout} layout" in str(result.exception)

@@ -73,11 +73,11 @@ def test_what_does_not_fit_is_printed_written_to_a_file_and_ends_with_an_error(t
     terminal = Terminal()
     result = terminal.run("import", str(path), "--rejected", str(rejected))
     assert isinstance(result.exception, ImportIncomplete)
-    why = "line 2: Cart-2: time: must be given: when it happened is kept"
+    why = "line 2: Cart-2: time: must be given: the import keeps the time of every event"
     assert str(result.exception) == f"2 rows did not fit: {why}"
     assert result.stdout.splitlines()[:3] == [
         why,
-        "line 4: Cart-2: follows line 2 in its stream, which does not fit",
+        "line 4: Cart-2: follows line 2 in its stream, which was rejected",
         "4 rows read, 2 events written to 1 stream; 2 rejected",
     ]
     kept = [json.loads(line) for line in rejected.read_text().splitlines()]
@@ -95,8 +95,9 @@ def test_a_column_of_a_mapping_that_is_not_there_is_one_error_before_any_row(tmp
     path.write_text("id,event,when\n" + "7,Paid,2020-01-02T03:04:05Z\n" * 2)
     for fields in ("stream=Old-{nope},type=event", "stream=Old-{id},type=nope"):
         result = Terminal().run("import", str(path), "--map", f"{fields},time=when", "--dry-run")
-        assert "there is no column nope in the first rows from line 2 on; there are id, event, when" in str(
-            result.exception
+        assert (
+            "column nope does not occur in the first rows from line 2 on; the columns are id, event, when"
+            in str(result.exception)
         )
         assert not result.stdout
 
@@ -271,8 +272,8 @@ def test_a_codec_that_seals_is_refused_before_anything_is_written(
     arguments = ["import", orders, "--map", mapping, "--codec", target, "--rejected", str(rejected)]
     result = terminal.run(*arguments, *(["--dry-run"] if dry else []))
     assert isinstance(result.exception, InvalidInput)
-    assert str(result.exception).startswith(f"--codec: must not seal, and {target} does: ")
-    assert "Seal the bodies in the source by `subjects.seal`, and import them without --codec" in str(
+    assert str(result.exception).startswith(f"--codec: must not seal, but {target} does: ")
+    assert "Seal the bodies in the source with `subjects.seal`, and import them without --codec" in str(
         result.exception
     )
     assert not rejected.exists()

@@ -132,7 +132,7 @@ def test_a_copy_that_lacks_unfolds_which_it_can_have_no_more_is_not_called_sound
 
     found = copier.copy("Cart-1")
 
-    assert (found.ending, found.why) == ("differs", "its unfolds, of version 3, can no more be added")
+    assert (found.ending, found.why) == ("differs", "its unfolds have version 3 and can no longer be added")
     assert copier.target.head("Cart-1").version == 6  # type: ignore[union-attr]
 
 
@@ -281,7 +281,7 @@ def test_a_copy_of_which_nothing_is_left_is_not_added_to(copier: StreamCopier) -
     append(original(copier), "Cart-1", 1)
     found = copier.copy("Cart-1")
     assert found.ending == "refused"
-    assert "nothing is left of its copy" in found.why
+    assert "its copy has no events left to compare with the original" in found.why
 
 
 def test_a_copy_that_was_deleted_is_left_so(copier: StreamCopier) -> None:
@@ -289,7 +289,7 @@ def test_a_copy_that_was_deleted_is_left_so(copier: StreamCopier) -> None:
     copier.copy("Cart-1")
     copier.target.delete("Cart-1")
     found = copier.copy("Cart-1")
-    assert (found.ending, found.why) == ("refused", "its copy was deleted, and takes no more events")
+    assert (found.ending, found.why) == ("refused", "its copy was deleted and takes no more events")
 
 
 def test_a_stream_that_is_deleted_while_it_is_read_is_told(copier: StreamCopier) -> None:
@@ -380,7 +380,7 @@ def test_any_field_that_differs_is_told(copier: StreamCopier, field: str) -> Non
     original(copier).append("Cart-1", [Event(**fields)])  # type: ignore[arg-type]
     copier.target.append("Cart-1", [Event(**other)])  # type: ignore[arg-type]
     found = copier.copy("Cart-1")
-    assert (found.ending, found.why) == ("differs", "event 0 is another one; nothing was added")
+    assert (found.ending, found.why) == ("differs", "event 0 has different contents; nothing was added")
 
 
 def test_what_was_appended_is_read_back_and_told_where_it_reads_otherwise(
@@ -390,7 +390,7 @@ def test_what_was_appended_is_read_back_and_told_where_it_reads_otherwise(
     append(original(copier), "Cart-1", 2)
     monkeypatch.setattr(stream_copy, "format_ticks", lambda _: "1970-01-01T00:00:00Z")
     found = copier.copy("Cart-1")
-    assert (found.ending, found.why) == ("differs", "what was appended reads otherwise")
+    assert (found.ending, found.why) == ("differs", "the appended events read back differently")
 
 
 def test_a_copy_that_people_write_to_is_left_alone(copier: StreamCopier) -> None:

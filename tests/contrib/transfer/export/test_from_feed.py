@@ -316,7 +316,7 @@ def test_an_export_of_something_else_is_never_overwritten(
 ) -> None:
     feed = filled()
     exported(feed, tmp_path / "out")
-    with pytest.raises(InvalidInput, match=f"folder: has an export of something else: {why}"):
+    with pytest.raises(InvalidInput, match=f"folder: contains a different export: {why}"):
         exported(feed, tmp_path / "out", **other)
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
@@ -344,7 +344,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 def test_an_export_that_cannot_be_read_is_refused(tmp_path: Path, said: str, why: str) -> None:
     (tmp_path / "_export").mkdir()
     (tmp_path / "_export" / "export.json").write_text(said)
-    with pytest.raises(InvalidInput, match=f"folder: has an export.*{why}"):
+    with pytest.raises(InvalidInput, match=f"folder: contains an export.*{why}"):
         exported(filled(), tmp_path)
 
 
@@ -358,7 +358,7 @@ def test_a_file_that_lost_a_row_is_named(tmp_path: Path, format_: Format) -> Non
         pq.write_table(pq.read_table(first).slice(1), first)
     else:
         first.write_text("".join(first.read_text("utf-8").splitlines(keepends=True)[:-1]))
-    with pytest.raises(CorruptData, match=f"{first} has .* rows, and .* were read"):
+    with pytest.raises(CorruptData, match=f"{first} has .* rows, but .* were read"):
         exported(feed, tmp_path / "out", format=format_)
 
 
@@ -366,7 +366,7 @@ def test_a_file_of_strangers_among_the_parts_is_named(tmp_path: Path) -> None:
     feed = filled()
     exported(feed, tmp_path / "out")
     (tmp_path / "out" / "more.parquet").write_bytes(b"")
-    with pytest.raises(CorruptData, match="more.parquet is no part"):
+    with pytest.raises(CorruptData, match="more.parquet does not belong to the export"):
         exported(feed, tmp_path / "out")
 
 
@@ -381,7 +381,7 @@ def test_a_complete_export_of_which_a_part_was_removed_is_not_taken_for_whole(
     part = [part for range_ in export.ranges for part in export.parts(range_)][place]
     for path in (export.note(part.partition, part.start), export.file(part.partition, part.start)):
         path.unlink(missing_ok=True)
-    missing = f"what is behind {part.start} is missing of partition {part.partition}"
+    missing = f"partition {part.partition} has no files after {part.start}"
     with pytest.raises(CorruptData, match=missing):
         exported(feed, tmp_path / "out")
 
@@ -505,13 +505,15 @@ def test_what_is_said_of_an_export_and_was_changed_is_noticed(
     writing.close()
     path = folder / "_export" / "export.json" if name == "export.json" else export.note(*range_[:2])
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises((InvalidInput, CorruptData), match="its sum is another"):
+    with pytest.raises((InvalidInput, CorruptData), match="its checksum does not match"):
         exported(feed, folder)
     said = json.loads(path.read_text())
     del said["sum"]
     path.write_text(json.dumps(said | {"sum": notes.checksum(said)}))
     if "end" in change:
-        with pytest.raises(CorruptData, match="ends at|not what was written"):
+        with pytest.raises(
+            CorruptData, match="as its end, which is outside its range|was changed or damaged"
+        ):
             exported(feed, folder)
 
 

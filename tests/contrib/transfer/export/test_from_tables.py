@@ -289,7 +289,7 @@ def test_a_store_without_an_index_is_exported_by_its_tables(terminal: Terminal, 
     (view,) = terminal.documents("export", folder, "--tables")
     assert (view["rows"], view["gone"], view["unreadable"]) == (7, 0, 0)
     result = terminal.run("export", folder)
-    assert "something else" in result.output + str(result.exception)
+    assert "a different export" in result.output + str(result.exception)
 
 
 def test_exports_with_what_changed_since_are_exported(terminal: Terminal, tmp_path: Path) -> None:
@@ -318,8 +318,8 @@ def _key(item: Item) -> Key:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--tables", "--from", "beginning"), "--from is a place in the feed"),
-        (("--from-export", "x=y", "--from", "beginning"), "--from is a place in the feed"),
+        (("--tables", "--from", "beginning"), "--from applies only to the feed"),
+        (("--from-export", "x=y", "--from", "beginning"), "--from applies only to the feed"),
         (("--tables", "--from-export", "streams=y"), "--tables or --from-export"),
         (("--from-export", "x=y"), "--from-export: must be"),
         (("--from-export", "streams"), "--from-export: must be"),

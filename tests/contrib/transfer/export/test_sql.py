@@ -159,11 +159,11 @@ def test_a_place_without_rows_or_of_a_half_export_is_refused(tmp_path: Path, fee
     folder = export(feed, tmp_path / "two")
     (folder / "more.csv").write_text("a")
     for place, why in (
-        ("half", "has not ended"),
-        ("none", "has no files"),
+        ("half", "contains an unfinished export"),
+        ("none", "contains no files"),
         ("a.txt", "must be a folder"),
         ("nowhere", "/nowhere does not exist"),
-        ("two", "one format"),
+        ("two", "a single format"),
     ):
         with pytest.raises(InvalidInput, match=f"place: .*{why}"):
             ask("select 1", tmp_path / place)
@@ -225,8 +225,8 @@ def test_an_export_of_a_category_and_a_time_says_what_it_has(terminal: Terminal,
         (("export", "{}", "--since", "2026-01-02T00:00Z", "--until", "2026-01-01T00:00Z"), "until"),
         (("export", "{}", "--workers", "2"), "--workers"),
         (("sql", "select 1", "{}", "--category", "Cart"), "--category"),
-        (("sql", "select 1", "{}", "--csv", "--json"), "CSV or JSON"),
-        (("sql", "drop view events"), "must be one SELECT"),
+        (("sql", "select 1", "{}", "--csv", "--json"), "--csv or --json"),
+        (("sql", "drop view events"), "must be a single SELECT statement"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_no_folder_is_made(

@@ -102,7 +102,7 @@ def test_an_export_without_rows_has_the_columns_too(tmp_path: Path) -> None:
 def test_an_export_goes_on_with_its_codec_alone(tmp_path: Path, feed: MemoryStore) -> None:
     exported(feed, tmp_path / "out", codec=CODEC)
     exported(feed, tmp_path / "out", codec=CODEC)
-    with pytest.raises(InvalidInput, match="folder: has an export of something else: codec"):
+    with pytest.raises(InvalidInput, match="folder: contains a different export: codec"):
         exported(feed, tmp_path / "out")
 
 

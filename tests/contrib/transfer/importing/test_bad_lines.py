@@ -100,8 +100,8 @@ def test_what_the_source_counts_goes_on_behind_such_a_line_where_its_stream_has_
     store = memory_streams()
     _, rejected = imported(store, path)
     assert [at for at, _, _ in rejected] == ["line 3", "line 5", "line 7"]
-    assert rejected[1][1].startswith("index: is 2 where 1 follows")
-    assert rejected[2][1:] == ("may follow line 3, whose stream nobody knows", True)
+    assert rejected[1][1].startswith("index: is 2, expected 1")
+    assert rejected[2][1:] == ("may follow line 3, whose stream is unknown", True)
     assert [len(each) for each in bodies(store).values()] == [2, 1, 1, 0, 0]
 
 
@@ -144,12 +144,12 @@ def test_text_of_another_encoding_is_said_by_its_line(tmp_path: Path) -> None:
     csv.write_bytes(csv.read_bytes() + f"S-0,A,{TIME},1\n".encode())
     assert [each[:2] for each in imported(memory_streams(), csv)[1]] == [
         ("line 3", "must be UTF-8"),
-        ("line 4", "may follow line 3, whose stream nobody knows"),
+        ("line 4", "may follow line 3, whose stream is unknown"),
     ]
     assert [each[:2] for each in imported(memory_streams(), lines)[1]] == [("line 1", "must be UTF-8")]
     for encoding in ("utf-16-le", "utf-16-be"):
         csv.write_bytes("\ufeffstream,type\n".encode(encoding))
-        with pytest.raises(InvalidInput, match="must be UTF-8, and is UTF-16"):
+        with pytest.raises(InvalidInput, match="must be UTF-8, but is UTF-16"):
             imported(memory_streams(), csv)
 
 
@@ -164,7 +164,7 @@ def test_a_line_without_an_end_is_not_held(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "events.ndjson"
     line = json.dumps({"stream": "S-0", "type": "A", "time": TIME, "data": "x" * 900})
     path.write_text(f"{line}\n{line * 3}\n")
-    with pytest.raises(InvalidInput, match="line 2: is longer than"):
+    with pytest.raises(InvalidInput, match="line 2 is longer than"):
         imported(memory_streams(), path)
 
 
@@ -268,7 +268,7 @@ def test_ids_of_events_with_tags_are_new_ones_and_counted(tmp_path: Path) -> Non
     rows = [{"stream": "S-0", "type": "A", "time": TIME, "id": given, "tags": tags} for tags in ([], ["a:1"])]
     path.write_text("\n".join(map(json.dumps, rows)))
     terminal = Terminal()
-    assert "ids of 1 event with tags are new ones" in terminal.lines("import", str(path), "--dry-run")
+    assert "1 event with tags got new ids" in terminal.lines("import", str(path), "--dry-run")
     (done,) = terminal.documents("import", str(path))
     assert done["renamed"] == 1
     assert [event.id == given for event in terminal.streams.read("S-0")] == [True, False]
@@ -281,7 +281,7 @@ def test_streams_of_which_nothing_is_left_are_deleted_where_that_is_asked_for(tm
     terminal.streams.delete("Cart-1")
     terminal.index()
     assert terminal.run("export", str(folder), "--format", "ndjson").exit_code == 0
-    said = "1 stream of which nothing is left begun empty: deleted there or not, nothing tells"
+    said = "1 stream created empty, since all events are gone; perhaps deleted at the source"
     assert said in kept.lines("import", str(folder))
     head = kept.streams.head("Cart-1")
     assert head is not None
@@ -305,7 +305,7 @@ def test_a_stream_that_has_events_here_is_not_deleted() -> None:
     rows = [Gone(at="", stream=f"Cart-{1 + at // 2}", index=at % 2) for at in range(4)]
     done = StreamImporter(writer=HistoryWriter(store), rejects=rejected.append, deleting=True).run(rows)
     assert (done.deleted, [(each.at, each.stream) for each in rejected]) == (0, [("its end", "Cart-2")])
-    assert rejected[0].rule == "is at version 1 there, and goes on here with event 2"
+    assert rejected[0].rule == "is at version 1 in the store, but the source continues with event 2"
     assert len([*store.read("Cart-1")]) == 2
 
 

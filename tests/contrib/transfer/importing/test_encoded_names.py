@@ -57,7 +57,7 @@ def test_names_are_encoded_as_documented() -> None:
     "name", ["a~2f", "a~41", "a~2D", "a~", "a~2", "a~FF", "a~C3", "a~ED~A0~80", "a b", "é", "a~G0", "\ud800"]
 )
 def test_what_is_no_encoded_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="name: must be a name as encode_name writes it"):
+    with pytest.raises(InvalidInput, match="name: must be a name that encode_name returned"):
         decode_name(name)
 
 
@@ -121,7 +121,7 @@ def test_a_name_too_long_once_encoded_is_refused_with_its_length(tmp_path: Path)
 
 
 def test_the_error_for_a_bad_name_names_the_option_where_it_helps(tmp_path: Path) -> None:
-    assert rule_of("a b", tmp_path, encoded=False).endswith("; --encode-names encodes others")
+    assert rule_of("a b", tmp_path, encoded=False).endswith("; --encode-names encodes other characters")
     assert "--encode-names" not in rule_of("$a", tmp_path, encoded=False)
     assert "--encode-names" not in rule_of("ä" * 300, tmp_path, encoded=False)
     assert "--encode-names" not in rule_of("..", tmp_path, encoded=True)

@@ -73,7 +73,10 @@ def test_a_comma_in_a_text_is_written_twice() -> None:
     ("row", "said"),
     [
         ({"stream": ""}, "stream: must be given"),
-        ({"stream": "", "tags": ["a:1"]}, "stream: has tags alone: `epochal tagged import` brings those"),
+        (
+            {"stream": "", "tags": ["a:1"]},
+            "stream: is missing: import events that have only tags with `epochal tagged import`",
+        ),
         ({"stream": "Cart 1"}, "stream: may hold only ASCII"),
         ({"stream": "C" * 513}, "stream: must be at most 512 bytes"),
         ({"stream": ".."}, "stream: must not be . or .."),
@@ -88,7 +91,7 @@ def test_a_comma_in_a_text_is_written_twice() -> None:
         ({"index": -1}, "index: must be from 0"),
         ({"correlation": "c" * 1025}, "correlation: must be 1 to 1,024 bytes"),
         ({"tags": ["$x"]}, "tags: a tag must not begin with $"),
-        ({"tags": [1]}, "tags: must be a list of texts"),
+        ({"tags": [1]}, "tags: must be a list of strings"),
         ({"data64": "*"}, "data: cannot be read"),
         ({"fault": "it expired"}, "fault: it expired"),
     ],
@@ -99,7 +102,7 @@ def test_what_does_not_fit_is_said_by_field_and_rule(row: dict[str, Any], said: 
 
 
 def test_a_column_that_a_mapping_names_must_be_there() -> None:
-    assert rule({"a": 1}, "stream=b,type==Paid") == "stream: there is no column b"
+    assert rule({"a": 1}, "stream=b,type==Paid") == "stream: column b does not exist"
     assert rule({"a": ""}, "stream=S-{a},type==Paid") == "stream: column a is empty"
 
 
@@ -118,7 +121,7 @@ def test_a_member_that_no_line_of_json_has_is_misspelt(tmp_path: Path, name: str
     place.write_text("".join(json.dumps({**PLAIN, "payload": {"total": each}}) + "\n" for each in range(3)))
     fields = {"stream": "stream", "type": "type", "time": "time", name: where}
     with pytest.raises(
-        InvalidInput, match=f"map: {name}: there is no column {where} in .*; there are stream, "
+        InvalidInput, match=f"map: {name}: column {where} does not occur in .*; the columns are stream, "
     ):
         next(source_of("", str(place)).rows(str(place), fields))
 
@@ -137,7 +140,7 @@ def test_a_mapping_may_be_a_file_and_single_fields_win_over_it(tmp_path: Path) -
     toml.write_text('stream = "Order-{id}"\ntype = "kind"\n')
     other.write_text('{"stream": 1}')
     assert mapped("type=what", str(toml)) == {"stream": "Order-{id}", "type": "what"}
-    with pytest.raises(InvalidInput, match="stream must be a text, got 1"):
+    with pytest.raises(InvalidInput, match="stream must be a string, got 1"):
         mapped("", str(other))
     with pytest.raises(InvalidInput, match="cannot be read"):
         mapped("", str(tmp_path / "none.toml"))
@@ -232,7 +235,7 @@ def test_a_csv_file_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
     assert isinstance(first, Incoming)
     assert (first.at, first.stream, first.event.data) == ("line 3", "Order-7", b'{"note":"two\\nlines; one"}')
     assert isinstance(second, Misfit)
-    assert (second.at, second.rule) == ("line 4", "has 2 values, for 4 columns")
+    assert (second.at, second.rule) == ("line 4", "has 2 values for 4 columns")
     assert isinstance(third, Incoming)
     assert third.event.data == b'{"note":""}'
 
@@ -264,9 +267,8 @@ def test_a_column_that_a_mapping_of_a_table_names_must_be_there(
     pq.write_table(pa.table(table), path)
     if kind == "csv":
         path.write_text(f"order,what,at\nS-1,Paid,{PLAIN['time']}\n")
-    there = (
-        f"map: {field}: there is no column misspelt in the first rows from .* on; there are order, what, at"
-    )
+    columns = "the columns are order, what, at"
+    there = f"map: {field}: column misspelt does not occur in the first rows from .* on; {columns}"
     with pytest.raises(InvalidInput, match=there):
         rows(path, fields=f"stream=order,type=what,time=at,{field}=misspelt")
     (found,) = rows(path, fields=f"stream=order,type=what,time=at,{field}=")
@@ -283,7 +285,7 @@ def test_a_column_that_a_later_file_of_a_folder_lacks_is_one_error_before_any_of
     assert [each.stream for each in islice(rows, 2)] == ["Order-1", "Order-2"]
     with pytest.raises(
         InvalidInput,
-        match=r"time: there is no column paid in the first rows from b\.csv line 2 on; there are order",
+        match=r"time: column paid does not occur in the first rows from b\.csv line 2 on; the columns are order",
     ):
         next(rows)
 
@@ -319,7 +321,7 @@ def test_what_no_json_has_is_a_misfit_in_the_rest_of_a_row_too(tmp_path: Path, v
 def test_a_parquet_file_with_a_column_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "orders.parquet"
     pq.write_table(pa.table([pa.array(["a"]), pa.array(["b"])], names=["s", "s"]), path)
-    with pytest.raises(InvalidInput, match="each column once"):
+    with pytest.raises(InvalidInput, match="must not have two columns of the same name"):
         rows(path, fields="stream=s,type=s")
 
 
@@ -420,7 +422,7 @@ def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Pa
 def test_a_folder_without_files_or_with_folders_is_refused(tmp_path: Path, inside: list[str]) -> None:
     for name in inside:
         (tmp_path / name).write_text("") if "." in name else (tmp_path / name).mkdir()
-    with pytest.raises(InvalidInput, match="must have files in it, and no folders"):
+    with pytest.raises(InvalidInput, match="must contain files, and no folders"):
         rows(tmp_path, "ndjson")
 
 

@@ -204,8 +204,8 @@ def test_a_stream_with_other_events_is_left_alone_and_named() -> None:
         store, [row("Cart-1", 0, at=1), row("Cart-1", 1, at=2), row("Cart-2", 0, at=3)]
     )
     assert [(each.at, each.stream) for each in rejected] == [("line 1", "Cart-1"), ("line 2", "Cart-1")]
-    assert rejected[0].rule == "event 0 is another one there"
-    assert rejected[1].rule == "follows line 1 in its stream, which does not fit"
+    assert rejected[0].rule == "event 0 differs in the store"
+    assert rejected[1].rule == "follows line 1 in its stream, which was rejected"
     assert (done.written, done.rejected) == (1, 2)
     assert len([*store.read("Cart-1")]) == 1
 
@@ -218,7 +218,7 @@ def test_an_event_with_the_id_of_another_one_is_another_one() -> None:
         writer = HistoryWriter(store, likely_there=likely)
         other = row("Cart-1", 0, id=ID.format(1), data=b"other")
         StreamImporter(writer=writer, rejects=rejected.append).run([other])
-    assert [each.rule for each in rejected] == ["event 0 is another one there"] * 2
+    assert [each.rule for each in rejected] == ["event 0 differs in the store"] * 2
 
 
 def test_events_that_came_after_the_import_are_no_hindrance_to_a_further_run() -> None:
@@ -234,20 +234,20 @@ def test_a_deleted_stream_takes_no_events() -> None:
     store.append("Cart-1", [Event(type="Old")])
     store.delete("Cart-1")
     _, rejected = importing(store, [row("Cart-1", 0)])
-    assert [each.rule for each in rejected] == ["was deleted there, and takes no more events"]
+    assert [each.rule for each in rejected] == ["was deleted in the store and takes no more events"]
 
 
 @pytest.mark.parametrize(
     ("second", "rule"),
     [
-        (3, "index: is 3 where 1 follows: events from 1 on are missing"),
-        (0, "index: is 0 where 1 follows: it comes out of order, or again"),
+        (3, "index: is 3, expected 1: events from 1 on are missing"),
+        (0, "index: is 0, expected 1: it is out of order or repeated"),
     ],
 )
 def test_a_stream_with_a_gap_or_out_of_order_stops_there(second: int, rule: str) -> None:
     store = memory_streams()
     _, rejected = importing(store, [row("Cart-1", 0), row("Cart-1", second, at=2), row("Cart-1", 1, at=3)])
-    assert [each.rule for each in rejected] == [rule, "follows line 2 in its stream, which does not fit"]
+    assert [each.rule for each in rejected] == [rule, "follows line 2 in its stream, which was rejected"]
     assert len([*store.read("Cart-1")]) == 1
 
 
@@ -295,8 +295,8 @@ def test_a_stream_has_no_hole_where_its_source_has_lost_an_event_between_others(
     gone = Gone(at="line 2", stream="Cart-1", index=1)
     _, rejected = importing(store, [row("Cart-1", 0, at=1), gone, row("Cart-1", 2, at=3)])
     assert [(each.at, each.rule) for each in rejected] == [
-        ("line 2", "gone: events before it are there, and a stream has no holes"),
-        ("line 3", "follows line 2 in its stream, which does not fit"),
+        ("line 2", "gone: earlier events of the stream exist, and a stream cannot have holes"),
+        ("line 3", "follows line 2 in its stream, which was rejected"),
     ]
     assert [event.index for event in store.read("Cart-1")] == [0]
 
@@ -325,7 +325,7 @@ def test_a_stream_that_a_row_has_stopped_is_not_begun_empty() -> None:
 def test_what_waits_names_the_first_row_of_its_stream_that_does_not_fit() -> None:
     bad = [Misfit(at=f"line {at}", stream="Cart-1", rule="time: must be given") for at in (2, 3)]
     _, rejected = importing(memory_streams(), [row("Cart-1", 0, at=1), *bad, row("Cart-1", 3, at=4)])
-    assert rejected[-1].rule == "follows line 2 in its stream, which does not fit"
+    assert rejected[-1].rule == "follows line 2 in its stream, which was rejected"
 
 
 def parts_of(store: Streams, rows: list[Row]) -> list[StreamPart]:
@@ -363,7 +363,7 @@ def test_an_event_below_a_place_that_is_gone_comes_out_of_order() -> None:
     gone = Gone(at="line 1", stream="Cart-1", index=3)
     _, rejected = importing(store, [gone, row("Cart-1", 2, at=2), row("Cart-1", 4, at=3)])
     assert [each.at for each in rejected] == ["line 2", "line 3"]
-    assert rejected[0].rule == "index: is 2 where 4 follows: it comes out of order, or again"
+    assert rejected[0].rule == "index: is 2, expected 4: it is out of order or repeated"
 
 
 def test_verifying_names_a_stream_that_reads_otherwise() -> None:
@@ -479,7 +479,7 @@ def test_a_stream_that_was_stopped_and_put_away_stays_stopped() -> None:
     importer = StreamImporter(writer=HistoryWriter(store), ledger=Ledger(recent=2), rejects=rejected.append)
     importer.run(rows)
     assert [(each.at, each.rule) for each in rejected[1:]] == [
-        ("line 12", "follows line 2 in its stream, which does not fit")
+        ("line 12", "follows line 2 in its stream, which was rejected")
     ]
     assert len([*store.read("S-0")]) == 1
 
@@ -560,8 +560,8 @@ def test_nothing_is_added_behind_a_stream_that_lacks_what_comes_before() -> None
     writer = HistoryWriter(store)
     behind = writer.write(StreamPart(stream="Cart-1", base=3, rows=[row("Cart-1", 3)]))
     nowhere = writer.write(StreamPart(stream="Cart-2", base=3, rows=[row("Cart-2", 3)]))
-    assert behind.refused == "is at version 1 there, and goes on here with event 3"
-    assert nowhere.refused == "is no more there"
+    assert behind.refused == "is at version 1 in the store, but the source continues with event 3"
+    assert nowhere.refused == "no longer exists"
     assert len([*store.read("Cart-1")]) == 1
 
 
@@ -570,7 +570,7 @@ def test_what_is_held_of_a_stream_that_is_refused_is_not_written() -> None:
     store.append("Cart-1", [Event(type="Other")])
     _, rejected = importing(store, [row("Cart-1", number, at=number) for number in range(450)])
     assert len(rejected) == 450
-    assert {each.rule for each in rejected[1:]} == {"follows line 0 in its stream, which does not fit"}
+    assert {each.rule for each in rejected[1:]} == {"follows line 0 in its stream, which was rejected"}
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ def test_what_castores_adapter_wrote_is_brought_in_whatever_order_an_export_has(
 
 def test_what_is_no_table_of_castores_is_refused(tmp_path: Path) -> None:
     place = exported(tmp_path, ['{"pk":{"S":"a"}}'])
-    with pytest.raises(InvalidInput, match="no table of Castore's"):
+    with pytest.raises(InvalidInput, match="not a Castore table"):
         read("castore", place)
     with pytest.raises(InvalidInput, match="must be a folder"):
         read("castore", "s3://bucket/prefix")

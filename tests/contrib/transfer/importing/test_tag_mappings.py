@@ -53,7 +53,7 @@ def rule_of(folder: Path, tags: object, **cells: Any) -> str:
     ],
 )
 def test_a_blank_in_a_template_makes_no_tag_out_of_two(tmp_path: Path, tags: str) -> None:
-    with pytest.raises(InvalidInput, match=r"map: tags: .* has a blank; .* a comma between tags"):
+    with pytest.raises(InvalidInput, match=r"map: tags: .* contains a space; separate tags with commas"):
         FieldMapping(mapped("", mapping_file(tmp_path, tags)))
 
 
@@ -86,7 +86,7 @@ def test_tags_of_a_mapping_file_are_a_text_or_a_list_of_texts(tmp_path: Path, ta
 def test_another_field_of_a_mapping_file_is_refused_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text(json.dumps({"stream": "s", "type": ["a", "b"]}))
-    with pytest.raises(InvalidInput, match="--mapping: type must be a text"):
+    with pytest.raises(InvalidInput, match="--mapping: type must be a string"):
         mapped("", str(path))
 
 
@@ -104,7 +104,7 @@ def test_a_blank_inside_a_cell_stays_in_the_tag_of_its_template(tmp_path: Path) 
 def test_a_cell_that_begins_or_ends_with_a_blank_makes_no_tag(
     tmp_path: Path, cell: str, tags: object
 ) -> None:
-    assert rule_of(tmp_path, tags, book=cell) == f"tags: column book begins or ends with a blank: {cell!r}"
+    assert rule_of(tmp_path, tags, book=cell) == f"tags: column book begins or ends with whitespace: {cell!r}"
 
 
 @pytest.mark.parametrize(

@@ -213,8 +213,8 @@ def test_cells_become_what_the_codec_writes_to_the_byte(
         ("Sold", {"lines": "a,b"}, "Sold.lines: must be a JSON array, got 'a,b'"),
         ("Sold", {"lines": '[{"sku":"x","price":"1.10"}]'}, "Sold.lines.0.price: must be a number, got '1.10'"),
         ("Sold", {"many": "x"}, "Sold.many: must be an integer or blank, got 'x'"),
-        ("Sold", {"box": '{"sku":"x"}'}, "Sold.box.price: is missing, and has no default"),
-        ("Sold", {"$v": "1"}, "$v: must be no column"),
+        ("Sold", {"box": '{"sku":"x"}'}, "Sold.box.price: is missing and has no default"),
+        ("Sold", {"$v": "1"}, "$v: must not be a column"),
         ("SoldAttrs", {"count": "x"}, "SoldAttrs.count: must be an integer, got 'x'"),
         ("SoldPydantic", {"paid": "maybe"}, "SoldPydantic.paid: must be true or false"),
         ("SoldPydantic", {"total": "x"}, "SoldPydantic.total: "),
@@ -223,7 +223,7 @@ def test_cells_become_what_the_codec_writes_to_the_byte(
         ("SoldPydantic", {"steps": '[{"by":"cash","change":[1]}]'}, "SoldPydantic.steps.0.PydanticCard.by: "),
         ("SoldMsgspec", {"count": "x"}, "SoldMsgspec.count: must be an integer, got 'x'"),
         ("SoldMsgspec", {"key": "x"}, "SoldMsgspec: Invalid UUID - at `$.key`"),
-        ("Lost", {"count": "1"}, "type: Lost is none that the codec knows"),
+        ("Lost", {"count": "1"}, "type: Lost is not known to the codec"),
     ],
 )  # fmt: skip
 def test_a_cell_that_does_not_convert_is_refused_by_type_field_rule_and_value(
@@ -264,7 +264,7 @@ def test_a_field_takes_its_column_also_where_the_stream_or_a_tag_is_made_of_it(t
 def test_a_missing_column_without_a_default_is_refused(tmp_path: Path) -> None:
     found = cells_of(tmp_path, "Returned", json_codec(Returned), book="b")
     assert isinstance(found, Misfit)
-    assert found.rule == "Returned.late: is missing, and has no default"
+    assert found.rule == "Returned.late: is missing and has no default"
     found = cells_of(tmp_path, "Returned", json_codec(Returned), book="b", late="")
     assert isinstance(found, Misfit)
     assert found.rule == "Returned.late: must be true or false (or t, f, yes, no, y, n, 1, 0), got ''"

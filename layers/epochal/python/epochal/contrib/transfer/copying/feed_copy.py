@@ -89,7 +89,7 @@ class FeedCopier:
                 yield from results
                 parked = {**state.parked, **_unsound(results)}
                 if len(parked) > MAX_PARKED or sum(len(name.encode()) for name in parked) > MAX_NAMES:
-                    raise InvalidInput("streams", f"too many of partition {partition} cannot be copied")
+                    raise InvalidInput("streams", f"too many in partition {partition} cannot be copied")
                 state = replace(state, checkpoint=page.next, parked=parked)
                 held = self._kept(held, state)
                 self.told(partition, page.next)

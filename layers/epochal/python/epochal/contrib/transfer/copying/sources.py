@@ -128,7 +128,7 @@ class StreamSource:
         """
         bodies = self.store.codec.bodies
         if bodies is None:
-            raise InvalidInput("bucket", f"must be given: the body {claim.key} lies in one")
+            raise InvalidInput("bucket", f"must be given: the body {claim.key} is stored in a bucket")
         return bodies.get(claim)
 
     def _first(self, head: Head) -> int:

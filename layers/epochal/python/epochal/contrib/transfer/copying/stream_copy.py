@@ -89,7 +89,7 @@ class StreamCopier:
                 continue
             except _KEPT_FROM_COPYING as error:
                 return _refused(stream, str(error))
-        return _refused(stream, "others append to the copy meanwhile")
+        return _refused(stream, "other writers keep appending to the copy")
 
     def _heads(self, stream: str) -> tuple[Original, Original | None]:
         """Read the heads of original and copy, the copy's None without one; raise if there is no original.
@@ -100,7 +100,7 @@ class StreamCopier:
         stream_name(stream)
         original = self.source.head(stream)
         if original is None:
-            raise InvalidInput("stream", "there is none of that name")
+            raise InvalidInput("stream", "does not exist")
         copy = StreamSource(self.target).head(stream)
         if copy is None:
             no_step(stream, "stream")
@@ -200,7 +200,7 @@ class _Copying:
         for copied in self._copies(next_index, self.original.version):
             theirs.add(copied)
         if (ours.events, ours.hex()) != (theirs.events, theirs.hex()):
-            return self._result("differs", why="what was appended reads otherwise")
+            return self._result("differs", why="the appended events read back differently")
         return self._result(
             "copied" if wrote else "unchanged",
             copied=self.original.version - next_index,
@@ -220,13 +220,13 @@ class _Copying:
         ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
         unfolds, made_from = self._unfolds()
         if unfolds is not None and made_from < next_index:
-            why = f"its unfolds, of version {made_from}, can no more be added"
+            why = f"its unfolds have version {made_from} and can no longer be added"
             return ours, theirs, self._result("differs", why=why)
         for event, copied in zip(
             self._events(first, next_index), self._copies(first, next_index), strict=True
         ):
             if ours.add(event) != theirs.add(copied):
-                why = f"event {event.index} is another one; nothing was added"
+                why = f"event {event.index} has different contents; nothing was added"
                 return ours, theirs, self._result("differs", why=why)
         return ours, theirs, None
 
@@ -290,7 +290,7 @@ class _Copying:
         )
         versions = {unfold.version for unfold in original_unfolds}
         if len(versions) > 1:
-            raise InvalidInput("unfolds", "are of several versions, which another library has left")
+            raise InvalidInput("unfolds", "must all have the same version; another library wrote several")
         made_from = versions.pop() if versions else self.original.version
         if _same(
             original_unfolds, self.copier.source.said, copied_unfolds, said_by(self.copier.target.codec)
@@ -333,7 +333,7 @@ class _Copying:
         if isinstance(body, Claim):
             bodies = self.copier.target.codec.bodies
             if bodies is None:
-                raise InvalidInput("bucket", f"must be given: the body {body.key} lies in one")
+                raise InvalidInput("bucket", f"must be given: the body {body.key} is stored in a bucket")
             if not bodies.keep(body):
                 bodies.put(body, self.copier.source.content(body))
         return body
@@ -372,15 +372,19 @@ def _in_the_way(original: Original, copy: Original | None, *, removals: bool) ->
         return ""
     if original.deleted:
         followed = copy.empty or (removals and copy.version <= original.version)
-        return "" if followed else "was deleted, and its copy was not: delete that too, if it is to go"
+        return (
+            ""
+            if followed
+            else "was deleted, but its copy was not: delete the copy too if it is no longer needed"
+        )
     if copy.deleted:
-        return "its copy was deleted, and takes no more events"
+        return "its copy was deleted and takes no more events"
     if copy.version > original.version:
-        return f"its copy is ahead, at version {copy.version}: it has events that the original has not"
+        return f"its copy is ahead, at version {copy.version}: it has events that the original does not have"
     if copy.version < original.first:
         return f"events {copy.version} to {original.first - 1} were pruned before they were copied"
     if copy.first == copy.version > original.first:
-        return "nothing is left of its copy by which to tell what it is of"
+        return "its copy has no events left to compare with the original"
     return ""
 
 

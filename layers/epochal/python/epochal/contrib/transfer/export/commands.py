@@ -112,13 +112,13 @@ def export(
 ) -> None:
     """Write events of the feed, of tables or of DynamoDB exports as rows to files in FOLDER.
 
-    Each event is a row. The export ends at the events that are in the feed when it begins. Run the command again to
+    Each event is a row. The export ends at the last event that is in the feed when it begins. Run the command again to
     continue after an interruption.
     """
     if tables and exports:
-        raise click.UsageError("Say --tables or --from-export.")
+        raise click.UsageError("Give --tables or --from-export, not both.")
     if start is not None and (tables or exports):
-        raise click.UsageError("--from is a place in the feed, which tables and their exports do not have.")
+        raise click.UsageError("--from applies only to the feed, not to --tables or --from-export.")
     place = parse_place(start or "beginning", "--from")
     if codec:
         inputs.load_named(codec, "--codec", "a codec")
@@ -149,7 +149,7 @@ def export(
     output.document(view, [f"{quantity(counts.rows)} in {files_in_folder}{gone_words}"])
     if counts.faults:
         raise Unsound(
-            f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` says which and why"
+            f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` shows which and why"
         )
 
 
@@ -188,7 +188,7 @@ def _from_tables(
             sizes = _spooled(store, file, exports)
             sources = tuple(source for source in sources if source.table in sizes)
             if not sources:
-                raise InvalidInput("--from-export", "must have a table with the heads of streams")
+                raise InvalidInput("--from-export", "must include a table that holds the heads of streams")
         segments = {source.base: origins.segments_of(sizes.get(source.table, 0)) for source in sources}
         event_export = origins.begin_tables(folder, scope, segments)
         opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
@@ -210,7 +210,7 @@ def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str
         if not equals or kind not in tables:
             raise InvalidInput(
                 "--from-export",
-                f"must be {', '.join(sorted(tables))}, then =, and a place: {export!r} is not",
+                f"must be TABLE=PLACE, where TABLE is one of {', '.join(sorted(tables))}, got {export!r}",
             )
         places.setdefault(tables[kind], []).append(place)
     spooled = SpooledTables(file, _specs(store))
@@ -292,11 +292,11 @@ def sql(
 ) -> None:
     """Run a SELECT in DuckDB over the table `events`, of an export or of the store, and print the rows.
 
-    PLACE is an export, or a file of one. Without PLACE, the store is exported to a temporary folder first, as
-    far as --category, --since and --until select.
+    PLACE is an export, or a file of one. Without PLACE, the events of the store that --category, --since
+    and --until select are exported to a temporary folder first.
     """
     if as_csv and output.as_json():
-        raise click.UsageError("Print CSV or JSON.")
+        raise click.UsageError("Give --csv or --json, not both.")
 
     def answer(files: Path) -> None:
         """Run the statement over the files, and print the rows."""
@@ -308,7 +308,7 @@ def sql(
 
     if place is not None:
         if categories or since is not None or until is not None:
-            raise click.UsageError("--category, --since and --until are for a store, not for a PLACE.")
+            raise click.UsageError("--category, --since and --until apply only without PLACE.")
         answer(place)
         return
     with TemporaryDirectory(prefix="epochal-sql-") as folder:

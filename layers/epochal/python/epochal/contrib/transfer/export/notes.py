@@ -31,7 +31,7 @@ def checked_note(note: dict[str, Any]) -> dict[str, Any]:
         ValueError: the note was changed after it was written.
     """
     if note.pop("sum", None) != checksum(note):
-        raise ValueError("its sum is another")
+        raise ValueError("its checksum does not match")
     return note
 
 

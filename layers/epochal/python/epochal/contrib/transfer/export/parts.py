@@ -194,9 +194,9 @@ class EventExport:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptData(f"{path} is not what was written there: {error}") from error
+            raise CorruptData(f"{path} was changed or damaged after it was written: {error}") from error
         if not rest.start < part.end <= rest.end:
-            raise CorruptData(f"{path} says that it ends at {part.end}")
+            raise CorruptData(f"{path} gives {part.end} as its end, which is outside its range")
         return part if not part.counts.rows or self.file(rest.partition, rest.start).exists() else None
 
 
@@ -259,9 +259,7 @@ def load_or_begin(folder: Path, scope: ExportScope, ranges: Callable[[], Iterabl
     scope = replace(scope, columns=tuple((column.name, column.type) for column in columns_of(scope).more))
     if (existing := load_export(folder)) is None:
         if folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.rglob("*")))):
-            raise InvalidInput(
-                "folder", "must be new or empty, or have the export that is to be gone on with"
-            )
+            raise InvalidInput("folder", "must be new or empty, or contain the export to continue")
         export = EventExport(folder=folder, scope=scope, ranges=tuple(ranges()))
         notes_folder(folder).mkdir(parents=True, exist_ok=True)
         with locked(notes_folder(folder) / RUN):
@@ -270,7 +268,7 @@ def load_or_begin(folder: Path, scope: ExportScope, ranges: Callable[[], Iterabl
                 return export
     if existing.scope != scope:
         raise InvalidInput(
-            "folder", f"has an export of something else: {_describe_difference(existing.scope, scope)}"
+            "folder", f"contains a different export: {_describe_difference(existing.scope, scope)}"
         )
     return existing
 
@@ -289,7 +287,7 @@ def columns_of(scope: ExportScope) -> Columns:
     try:
         codec = getattr(load_object(module), name, None)
     except (ModuleNotFoundError, ValueError) as error:
-        raise InvalidInput("codec", f"{scope.codec} is not there: {error}") from error
+        raise InvalidInput("codec", f"{scope.codec} cannot be loaded: {error}") from error
     if not isinstance(codec, EventCodec):
         raise InvalidInput("codec", f"{scope.codec} is not a codec; name one as module:name")
     return Columns(columns(codec))
@@ -312,7 +310,7 @@ def load_export(folder: Path) -> EventExport | None:
     try:
         note = json.loads((notes_folder(folder) / "export.json").read_bytes())
         if note["export"] != FORM:
-            raise InvalidInput("folder", "has an export of another version of Epochal")
+            raise InvalidInput("folder", "contains an export that another version of Epochal wrote")
         note = checked_note(note)
         scope = note["wanted"]
         scope |= {
@@ -328,7 +326,7 @@ def load_export(folder: Path) -> EventExport | None:
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput("folder", f"has an export that cannot be read: {error}") from error
+        raise InvalidInput("folder", f"contains an export that cannot be read: {error}") from error
 
 
 def save_export(export: EventExport) -> None:

@@ -54,16 +54,18 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
         formats_by_suffix: dict[str, Format] = {f".{name}": name for name in FORMATS}
         if not place.is_file() or place.suffix not in formats_by_suffix:
             raise InvalidInput(
-                "place", f"must be a folder, or a file with rows: {', '.join(formats_by_suffix)}"
+                "place", f"must be a folder, or a file that ends in one of {', '.join(formats_by_suffix)}"
             )
         return formats_by_suffix[place.suffix], [place.resolve()]
     export = load_export(place)
     if export is not None and not export.complete:
-        raise InvalidInput("place", "has an export that has not ended: run it again, and it goes on")
+        raise InvalidInput("place", "contains an unfinished export: run the export again to finish it")
     files = {name: sorted(place.glob(f"*.{name}")) for name in FORMATS}
     formats = [name for name in FORMATS if files[name]]
     if len(formats) != 1:
-        raise InvalidInput("place", "must have files of one format" if formats else "has no files with rows")
+        raise InvalidInput(
+            "place", "must contain files of a single format" if formats else "contains no files with rows"
+        )
     return formats[0], [path.resolve() for path in files[formats[0]]]
 
 
@@ -86,7 +88,7 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
         statements = database.extract_statements(statement)
     duckdb = engine()
     if [parsed.type for parsed in statements] != [duckdb.StatementType.SELECT]:
-        raise InvalidInput("statement", "must be one SELECT: nothing else is run")
+        raise InvalidInput("statement", "must be a single SELECT statement")
     with _refused():
         # This renames columns of the same name, as a subquery does: a dictionary has each name once.
         relation = database.sql(statement).project("*")
@@ -176,7 +178,7 @@ def _refused() -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OverflowError, ValueError) as error:
-        raise InvalidInput("statement", f"is refused: {error}") from error
+        raise InvalidInput("statement", f"cannot be run: {error}") from error
 
 
 def engine() -> Any:

@@ -104,7 +104,7 @@ def write_range(
 
     Raises:
         InvalidInput: another process writes the range.
-        CorruptData: events are missing or doubled, or the note of a part was changed.
+        CorruptData: events are missing or duplicated, or the note of a part was changed.
     """
     with locked(notes_folder(export.folder) / f"{part_name(range_.partition, range_.start)}.lock"):
         rest = range_
@@ -127,7 +127,7 @@ def _write_part(
     A part ends behind a batch of the origin, once its file has enough rows or bytes, or at the end of the range.
 
     Raises:
-        CorruptData: events are missing or doubled.
+        CorruptData: events are missing or duplicated.
     """
     part = ExportPart(partition=rest.partition, start=rest.start, end=rest.end)
     path, size = export.file(rest.partition, rest.start), 0
@@ -142,7 +142,7 @@ def _write_part(
                 part.end = batch.end
                 break
         if not part.counts.whole:
-            raise CorruptData(f"{path}: events are missing or doubled: {part.counts}")
+            raise CorruptData(f"{path}: events are missing or duplicated: {part.counts}")
         note = {"end": part.end, "counts": asdict(part.counts)}
         write_note(export.note(rest.partition, rest.start), note)
     return part
@@ -222,14 +222,12 @@ def _checked(export: EventExport) -> ExportCounts:
             if part.counts.rows:
                 ours.add(path)
                 if (rows := _count(path, export.scope.format)) != part.counts.rows:
-                    raise CorruptData(f"{path} has {rows:,} rows, and {part.counts.rows:,} were read")
+                    raise CorruptData(f"{path} has {rows:,} rows, but {part.counts.rows:,} were read")
         if position != range_.end:
-            raise CorruptData(
-                f"{export.folder}: what is behind {position} is missing of partition {range_.partition}"
-            )
+            raise CorruptData(f"{export.folder}: partition {range_.partition} has no files after {position}")
     strangers = set(export.folder.glob(f"*.{export.scope.format}")) - ours - {_empty(export)}
     if strangers:
-        raise CorruptData(f"{min(strangers)} is no part of the export beside it")
+        raise CorruptData(f"{min(strangers)} does not belong to the export in its folder")
     return counts
 
 

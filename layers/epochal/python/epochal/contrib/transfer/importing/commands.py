@@ -42,7 +42,7 @@ SHOWN: Final = 20
 @click.command(name="import")
 @click.argument("place")
 @click.option(
-    "--from", "kind", type=click.Choice([*KINDS]), help="Kind of PLACE. The default is told by its name."
+    "--from", "kind", type=click.Choice([*KINDS]), help="Kind of PLACE. The default follows from its name."
 )
 @click.option(
     "--map",
@@ -75,17 +75,17 @@ SHOWN: Final = 20
     "--verify", is_flag=True, help="Read the whole source again at the end, and compare it with the store."
 )
 @click.option(
-    "--rejected", metavar="FILE", help="Write rows that are rejected to this file, one JSON document a line."
+    "--rejected", metavar="FILE", help="Write rejected rows to this file, one JSON document per line."
 )
-@click.option("--stop", is_flag=True, help="Stop at the first row that is rejected.")
+@click.option("--stop", is_flag=True, help="Stop at the first rejected row.")
 @click.option(
     "--skip-bad-lines",
     is_flag=True,
     help="Skip rows that do not name their stream, instead of stopping at them.",
 )
-@click.option("--renumber", is_flag=True, help="Number events anew if the source has gaps in its numbers.")
+@click.option("--renumber", is_flag=True, help="Renumber events if the source has gaps in its numbers.")
 @click.option(
-    "--encode-names", is_flag=True, help="Write characters that names of streams cannot have as ~XX."
+    "--encode-names", is_flag=True, help="Write characters that stream names cannot contain as ~XX."
 )
 @click.option(
     "--delete-emptied", is_flag=True, help="Delete streams whose events are all gone from the source."
@@ -94,7 +94,7 @@ SHOWN: Final = 20
     "--write-units",
     type=click.IntRange(min=1),
     default=None,
-    help="Most write units that the import uses in a second. The default is no limit.",
+    help="Maximum number of write units that the import uses per second. The default is no limit.",
 )
 @click.option(
     "--window",
@@ -190,8 +190,8 @@ def _open_codec(target: str) -> EventCodec[Any]:
     if codec.sealing is not None:
         raise InvalidInput(
             "--codec",
-            f"must not seal, and {target} does: an import would store in plain text what is to be sealed. Seal the "
-            "bodies in the source by `subjects.seal`, and import them without --codec",
+            f"must not seal, but {target} does: an import would store in plain text what should be sealed. Seal the "
+            "bodies in the source with `subjects.seal`, and import them without --codec",
         )
     return codec
 
@@ -305,18 +305,18 @@ def _print(done: ImportCounts, texts: TextColumns, *, dry_run: bool) -> None:
     would = "would be written" if dry_run else "written"
     parts = [
         f"{quantity(done.rows, 'row')} read, {quantity(done.written)} {would} to {quantity(done.streams, 'stream')}",
-        *([f"{done.there:,} were there"] if done.there else []),
-        *([f"{done.gone:,} gone at their source"] if done.gone else []),
+        *([f"{done.there:,} already stored"] if done.there else []),
+        *([f"{done.gone:,} gone from the source"] if done.gone else []),
         *([f"{done.rejected:,} rejected"] if done.rejected else []),
     ]
     empty = done.emptied - done.deleted
     lines = [
         "; ".join(parts),
-        *([f"ids of {quantity(done.renamed)} with tags are new ones"] if done.renamed else []),
+        *([f"{quantity(done.renamed)} with tags got new ids"] if done.renamed else []),
         *([f"{quantity(done.deleted, 'stream')} deleted"] if done.deleted else []),
         *(
             [
-                f"{quantity(empty, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
+                f"{quantity(empty, 'stream')} created empty, since all events are gone; perhaps deleted at the source"
             ]
             if empty
             else []
@@ -394,7 +394,7 @@ def copy(
     command again to copy newer events. Events are removed from copies only with --removals.
     """
     if sum(map(bool, (streams, categories, everything))) != 1:
-        raise click.UsageError("Name streams, or --category, or --all.")
+        raise click.UsageError("Give streams, --category or --all.")
     target = _other_store(to_stack) if to_stack else store
     copier = StreamCopier(
         source=_copy_source(store.deployment, from_layout, snapshots_as),
@@ -402,7 +402,9 @@ def copy(
         removals=removals,
     )
     if not to_stack and from_layout == to_layout:
-        raise InvalidInput("--to-layout", "must be another than --from-layout, where no other stack is named")
+        raise InvalidInput(
+            "--to-layout", "must differ from --from-layout unless --to-stack names another stack"
+        )
     tally = Tally()
     with output.progress("copying") as tell:
 
@@ -443,7 +445,9 @@ def _having(deployment: Deployment, layout: str) -> Deployment:
         TableUnnamed: the deployment has no table for the layout.
     """
     table = layout_named(layout).table
-    must_be_named(f"is needed for streams as {layout}", **{table: deployment.settings.value(table)})
+    must_be_named(
+        f"is needed for streams in the {layout} layout", **{table: deployment.settings.value(table)}
+    )
     return deployment
 
 
@@ -490,7 +494,7 @@ def _copied_line(stream_copy: StreamCopy) -> str:
     """Format the result of a copied stream as a line of text."""
     if stream_copy.why:
         return f"{stream_copy.stream}: {stream_copy.ending}: {stream_copy.why}"
-    pruned = f", from event {stream_copy.first} on: those before are pruned" if stream_copy.first else ""
+    pruned = f", from event {stream_copy.first} on: earlier events are pruned" if stream_copy.first else ""
     counts = f"{quantity(stream_copy.copied)} copied, {stream_copy.events:,} compared"
     return f"{stream_copy.stream}: {stream_copy.ending}, {counts}{pruned}"
 
@@ -511,7 +515,7 @@ def _print_copied(tally: Tally, *, dry_run: bool) -> None:
     }
     verb = "would be copied" if dry_run else "copied"
     line = f"{quantity(tally.streams, 'stream')} visited, {quantity(tally.copied)} {verb}"
-    pruned = [f"{tally.pruned:,} pruned before"] if tally.pruned else []
+    pruned = [f"{tally.pruned:,} with pruned events"] if tally.pruned else []
     tombstones = [quantity(tally.tombstones, "tombstone")] if tally.tombstones else []
     output.document(view, ["; ".join([line, *pruned, *tombstones])])
     if tally.unsound:

@@ -36,7 +36,7 @@ def parted(place: str, default: str = "") -> tuple[str, str]:
     """
     url, _, part = place.partition("#")
     if not (part := part or default).replace("_", "").isalnum():
-        raise InvalidInput("PLACE", "must name a part of the database, of letters, digits and _: URL#part")
+        raise InvalidInput("PLACE", "must be URL#part, where part has only letters, digits and _")
     return url, part
 
 
@@ -223,7 +223,7 @@ def of_castore(place: str) -> Columns:
             values = (row.get("aggregateId"), row.get("version"), json.dumps(row).decode())
             if not isinstance(values[0], str) or not isinstance(values[1], int):
                 raise InvalidInput(
-                    "PLACE", f"{place} is no table of Castore's: an item has no aggregateId or version"
+                    "PLACE", f"{place} is not a Castore table: an item has no aggregateId or version"
                 )
             file.execute("INSERT INTO e VALUES (?, ?, ?)", values)
         for aggregate, version, text in file.execute("SELECT id, version, row FROM e ORDER BY id, version"):
@@ -297,7 +297,9 @@ def _read_all(uri: str) -> Iterator[Any]:
     try:
         import kurrentdbclient as client  # noqa: PLC0415  installed by the user: no extra includes it
     except ModuleNotFoundError as error:
-        raise InvalidInput("PLACE", f"needs {error.name}: pip install kurrentdbclient, or a file") from error
+        raise InvalidInput(
+            "PLACE", f"needs {error.name}: run `pip install kurrentdbclient`, or give a file"
+        ) from error
     failed: type[Exception] = client.exceptions.KurrentDBClientError
     try:
         yield from client.KurrentDBClient(uri=uri).read_all()

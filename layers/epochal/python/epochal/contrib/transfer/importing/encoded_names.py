@@ -52,4 +52,4 @@ def decode_name(name: str) -> str:
             return text
     except UnicodeError:
         pass
-    raise InvalidInput("name", f"must be a name as encode_name writes it, got {name!a}")
+    raise InvalidInput("name", f"must be a name that encode_name returned, got {name!a}")

@@ -103,13 +103,15 @@ class FieldMapping:
                 than data and metadata.
         """
         if unknown := sorted(self.fields.keys() - set(FIELDS)):
-            raise InvalidInput("map", f"has no field {unknown[0]}; there are {', '.join(FIELDS)}")
+            raise InvalidInput(
+                "map", f"has the unknown field {unknown[0]}; the fields are {', '.join(FIELDS)}"
+            )
         for name in _REQUIRED:
             if not self.fields.get(name):
-                raise InvalidInput("map", f"must say where {name} is")
+                raise InvalidInput("map", f"must include the field {name}")
         for name, where in self.fields.items():
             if where == REST and name not in _BODIES:
-                raise InvalidInput("map", f"{REST} is of data and metadata, not of {name}")
+                raise InvalidInput("map", f"{REST} is allowed for data and metadata, not for {name}")
         parts = {
             name: parse_tags(where) if name == "tags" else (str(where),)
             for name, where in self.fields.items()
@@ -180,7 +182,9 @@ class FieldMapping:
         name = _text(self._get["stream"](row), "stream")
         if not name:
             if self._get["tags"](row):
-                raise _TagsAlone("stream", "has tags alone: `epochal tagged import` brings those")
+                raise _TagsAlone(
+                    "stream", "is missing: import events that have only tags with `epochal tagged import`"
+                )
             raise InvalidInput("stream", "must be given")
         return no_step(_encoded(name) if self.encoded else _unencoded(name), "stream")
 
@@ -195,7 +199,7 @@ class FieldMapping:
             raise InvalidInput("fault", fault)
         tags, event_id = tags_in(get["tags"](row)), _text(get["id"](row), "id")
         if (time := _text(get["time"](row), "time")) is None:
-            raise InvalidInput("time", "must be given: when it happened is kept")
+            raise InvalidInput("time", "must be given: the import keeps the time of every event")
         if event_id and not _UUID.fullmatch(event_id):
             event_id = parse_event_id(event_id)
         event = Event(
@@ -272,7 +276,7 @@ def _unencoded(text: str) -> str:
     except InvalidInput as error:
         if text.startswith("$") or len(encode_name(text)) > MAX_NAME_BYTES:
             raise
-        raise InvalidInput("stream", f"{error.rule}; --encode-names encodes others") from None
+        raise InvalidInput("stream", f"{error.rule}; --encode-names encodes other characters") from None
 
 
 _NOT: Final = (None, False, "", "false", "False")
@@ -347,7 +351,7 @@ def _getter(name: str, where: str, *, needed: bool) -> _Get:
         value = row[where] if where in row else _column(row, where)
         if value is _ABSENT:
             if needed:
-                raise InvalidInput(name, f"there is no column {where}")
+                raise InvalidInput(name, f"column {where} does not exist")
             return None
         return value
 
@@ -406,7 +410,7 @@ def _require_trimmed(column: str, text: str) -> str:
         InvalidInput: the text begins or ends with a blank.
     """
     if text != text.strip():
-        raise InvalidInput("tags", f"column {column} begins or ends with a blank: {text!r}")
+        raise InvalidInput("tags", f"column {column} begins or ends with whitespace: {text!r}")
     return text
 
 

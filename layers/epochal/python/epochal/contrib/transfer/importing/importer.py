@@ -261,7 +261,7 @@ class StreamImporter:
         if account.stopped:
             return self._wait(row, account.stopped)
         if self._unknown and (row.index is None or (row.index != account.next == account.first)):
-            return self._wait(row, f"may follow {self._unknown}, whose stream nobody knows")
+            return self._wait(row, f"may follow {self._unknown}, whose stream is unknown")
         if why := self._against(row, account):
             return self._reject(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw))
         if isinstance(row, Gone):
@@ -281,12 +281,12 @@ class StreamImporter:
             if not begins or row.index < account.next:
                 gap = row.index > account.next
                 why = (
-                    f"events from {account.next} on are missing" if gap else "it comes out of order, or again"
+                    f"events from {account.next} on are missing" if gap else "it is out of order or repeated"
                 )
-                return f"index: is {row.index} where {account.next} follows: {why}"
+                return f"index: is {row.index}, expected {account.next}: {why}"
             account.first = account.next = row.index
         if isinstance(row, Gone) and account.first != account.next:
-            return "gone: events before it are there, and a stream has no holes"
+            return "gone: earlier events of the stream exist, and a stream cannot have holes"
         return ""
 
     def _hold(self, row: Incoming, account: Account, calls: Executor) -> None:
@@ -402,7 +402,7 @@ class StreamImporter:
         self.done.rejected += 1
         if misfit.stream:
             account = self.ledger.of(misfit.stream)
-            account.stopped = account.stopped or f"follows {misfit.at} in its stream, which does not fit"
+            account.stopped = account.stopped or f"follows {misfit.at} in its stream, which was rejected"
         elif not (misfit.of_none or self.past_unknown):
             self._unknown = self._unknown or misfit.at
         self.rejects(misfit)

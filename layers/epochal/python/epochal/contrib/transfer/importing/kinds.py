@@ -48,5 +48,5 @@ def source_of(kind: str, place: str) -> HistorySource:
     endings = [ending for file in files_of(place)[:1] for ending in Path(file).suffixes if ending != ".gz"]
     source = _ENDINGS.get(endings[-1].lower() if endings else "")
     if source is None:
-        raise InvalidInput("--from", f"must be given: the name of {place} does not tell what it is")
+        raise InvalidInput("--from", f"must be given: the name of {place} does not show its kind")
     return source

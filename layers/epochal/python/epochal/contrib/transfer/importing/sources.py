@@ -114,8 +114,8 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
             ]
             values.update(row.raw)
     for name, _, column in missing if values else ():
-        rule = f"{name}: there is no column {column} in the first rows from {first[0].at} on"
-        raise InvalidInput("map", f"{rule}; there are {', '.join(values)}")
+        rule = f"{name}: column {column} does not occur in the first rows from {first[0].at} on"
+        raise InvalidInput("map", f"{rule}; the columns are {', '.join(values)}")
     yield from chain(first, rows)
 
 
@@ -132,7 +132,7 @@ def files_of(place: str) -> list[str]:
         return [place]
     shown = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
     if not shown or not all(path.is_file() for path in shown):
-        raise InvalidInput("PLACE", f"{place} must have files in it, and no folders")
+        raise InvalidInput("PLACE", f"{place} must contain files, and no folders")
     return list(map(str, shown))
 
 
@@ -165,10 +165,10 @@ def _from_file(file: str) -> Mapping[str, Where]:
     except (OSError, ValueError) as error:
         raise InvalidInput("--mapping", f"{file} cannot be read: {error}") from error
     if not isinstance(declared, dict):
-        raise InvalidInput("--mapping", "must be an object, with a text for each field")
+        raise InvalidInput("--mapping", "must be an object with a string for each field")
     for name, where in declared.items():
         if not isinstance(where, str) and not (name == "tags" and isinstance(where, list)):
-            rule = "must be a text or a list of texts" if name == "tags" else "must be a text"
+            rule = "must be a string or a list of strings" if name == "tags" else "must be a string"
             raise InvalidInput("--mapping", f"{name} {rule}, got {where!r}")
     return declared
 
@@ -206,11 +206,11 @@ def _lines(place: str, file: IO[bytes]) -> Iterator[bytes]:
     """
     first = file.readline(LONGEST + 1)
     if first.startswith(_WIDE):
-        raise InvalidInput("PLACE", f"{place} cannot be read: it must be UTF-8, and is UTF-16")
+        raise InvalidInput("PLACE", f"{place} cannot be read: it must be UTF-8, but is UTF-16")
     line, number = first.removeprefix(MARK), 1  # some programs begin a file with a byte order mark
     while line:
         if len(line) > LONGEST:
-            raise InvalidInput("PLACE", f"{place}, line {number}: is longer than {LONGEST >> 20} MB")
+            raise InvalidInput("PLACE", f"{place}, line {number} is longer than {LONGEST >> 20} MB")
         yield line
         line, number = file.readline(LONGEST + 1), number + 1
 
@@ -242,7 +242,7 @@ def objects(place: str) -> Columns:
                     rule = (
                         "must be UTF-8"
                         if isinstance(error, UnicodeError)
-                        else f"must be JSON, all of it on its line: {error}"
+                        else f"must be a JSON document on a single line: {error}"
                     )
                     yield Misfit(at=f"line {number}", stream="", rule=rule, raw=line.decode(errors="replace"))
                 continue
@@ -274,7 +274,7 @@ def records(place: str) -> Columns:
         reader = csv.reader(chain((head,), text), delimiter=_between(head), strict=True)
         names = _next(place, reader) or []
         if len(set(names)) != len(names) or not names or strange:
-            raise InvalidInput("PLACE", f"{place} must begin with the names of its columns, each once")
+            raise InvalidInput("PLACE", f"{place} must begin with a header of distinct column names")
         while (values := _next(place, reader)) is not None:
             line = f"line {reader.line_num}"
             if strange:
@@ -283,7 +283,7 @@ def records(place: str) -> Columns:
             elif len(values) == len(names):
                 yield line, dict(zip(names, values, strict=True))
             elif values:
-                rule = f"has {len(values)} values, for {len(names)} columns"
+                rule = f"has {len(values)} values for {len(names)} columns"
                 yield Misfit(at=line, stream="", rule=rule, raw=values)
 
 
@@ -339,7 +339,7 @@ def rows(place: str) -> Columns:
     try:
         with pq.ParquetFile(place) as file:
             if len(set(names := file.schema_arrow.names)) != len(names):
-                raise InvalidInput("PLACE", f"{place} must have each column once")
+                raise InvalidInput("PLACE", f"{place} must not have two columns of the same name")
             for batch in file.iter_batches(_ROWS):
                 for row in batch.to_pylist():
                     number += 1

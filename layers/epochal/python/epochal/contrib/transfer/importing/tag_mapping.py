@@ -36,17 +36,21 @@ def parse_tags(where: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(where, str):
         parts: Sequence[object] = where  # from a mapping file
         if not where or not all(isinstance(part, str) and part for part in parts):
-            raise InvalidInput("map", "tags: a list must have a text for each tag, and one at least")
+            raise InvalidInput(
+                "map", "tags: a list must contain at least one tag, and only non-empty strings"
+            )
         return tuple(where)
     constant = where.startswith("=")
     if where.startswith("=[") or not (constant or "{" in where):
         return (where,) if where else ()
     texts = tuple(part.strip() for part in where.removeprefix("=").split(","))
     if not all(texts):
-        raise InvalidInput("map", f"tags: {where!r} has a comma with no tag beside it")
+        raise InvalidInput("map", f"tags: {where!r} has a comma without a tag before or after it")
     for text in texts:
         if _BLANK.search(_COLUMN.sub("", text)):
-            rule = f"tags: {text!r} has a blank; write a comma between tags, or a list in a mapping file"
+            rule = (
+                f"tags: {text!r} contains a space; separate tags with commas, or use a list in a mapping file"
+            )
             raise InvalidInput("map", rule)
     return (f"={','.join(texts)}",) if constant else texts
 
@@ -62,7 +66,7 @@ def tags_in(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _array(value) if value.startswith("[") else [_one_tag(part) for part in value.split(",")]
     if not isinstance(value, Sequence) or not all(isinstance(tag, str) for tag in value):
-        raise InvalidInput("tags", "must be a list of texts")
+        raise InvalidInput("tags", "must be a list of strings")
     return tuple(dict.fromkeys(value))
 
 
@@ -75,7 +79,7 @@ def _array(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise InvalidInput("tags", "must be a JSON array of texts") from None
+        raise InvalidInput("tags", "must be a JSON array of strings") from None
 
 
 def _one_tag(part: str) -> str:
@@ -87,6 +91,6 @@ def _one_tag(part: str) -> str:
     tag = part.strip()
     if _TWO.search(tag):
         raise InvalidInput(
-            "tags", f"{tag!r} looks like two tags: separate them by a comma, or give a JSON array"
+            "tags", f"{tag!r} looks like two tags: separate them with a comma, or give a JSON array"
         )
     return tag

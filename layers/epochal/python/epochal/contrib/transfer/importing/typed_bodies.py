@@ -91,7 +91,7 @@ class TypedBodies:
         cells: Mapping[str, str] = row.raw
         rest: dict[str, str] = json.loads(content_of(row.event.data))
         if VERSION in cells:
-            raise InvalidInput(VERSION, "must be no column: cells are converted to the classes of today")
+            raise InvalidInput(VERSION, "must not be a column: cells are converted to the current classes")
         fields = dict[str, Any]()
         for column, type_ in types.items():
             if column in cells:
@@ -130,7 +130,7 @@ class TypedBodies:
         except Exception as error:  # a codec of the user's own, which may raise anything
             raise InvalidInput(event.type, f"its codec fails: {error!r}") from error
         if decoded is None and not self._codec.skips_unknown:
-            raise InvalidInput("type", f"{event.type} is none that the codec knows")
+            raise InvalidInput("type", f"{event.type} is not known to the codec")
 
 
 def must_be_readable(codec: EventCodec[Any], event: Recorded) -> None:
@@ -158,9 +158,7 @@ def _must_be_constant(kind: StoredClass, first: Mapping[str, Any], second: Mappi
     """
     for name, value in first.items():
         if second.get(name) != value:
-            raise InvalidInput(
-                f"{kind.name}.{name}", "needs a column: its default is another one whenever it is made"
-            )
+            raise InvalidInput(f"{kind.name}.{name}", "needs a column: its default is different each time")
 
 
 def _corrupt(stored: Stored, error: CorruptData) -> InvalidInput:
@@ -184,7 +182,7 @@ def _refused(name: str, error: Exception, body: object) -> InvalidInput:
         return InvalidInput(name, str(error) if isinstance(error, ValueError) else repr(error))
     field = f"{name}.{error.path}".rstrip(".")
     if error.rule == MISSING:
-        return InvalidInput(field, "is missing, and has no default")
+        return InvalidInput(field, "is missing and has no default")
     value = body
     for step in error.path.split(".") if error.path else ():
         value = _member(value, step)

@@ -45,7 +45,7 @@ def time_of(value: Any, name: str = "time") -> str:
     if not (seconds.isascii() and seconds.isdigit()) or len(seconds) == 4:  # noqa: PLR2004  a year
         return format_ticks(parse_time(text, name))
     if len(seconds) > _DIGITS or (fraction and not (fraction.isascii() and fraction.isdigit())):
-        raise InvalidInput(name, "must be a time: of ISO 8601, or of Unix in digits")
+        raise InvalidInput(name, "must be an ISO 8601 time, or a Unix time in digits")
     digits = len(seconds)
     unit = 9 if digits <= _SECONDS else 6 if digits <= _MILLISECONDS else 3 if digits <= _MICROSECONDS else 0
     nanoseconds = int(seconds) * 10**unit + int((fraction[:unit] or "0").ljust(unit, "0"))

@@ -178,7 +178,7 @@ class _Writing:
         for _ in range(ATTEMPTS):
             if self._append_after_stored():
                 return None
-        self._refuse("others append to it meanwhile")
+        self._refuse("other writers keep appending to it")
         return None
 
     def _simulate_write(self) -> None:
@@ -215,14 +215,14 @@ class _Writing:
             if head is None:
                 return self._append(batch.rows, NO_STREAM)
         if head is None:
-            return self._refuse("is no more there")
+            return self._refuse("no longer exists")
         if head.deleted and batch.ends:
             self.done.deleted = head.version == batch.base
         if head.deleted and not self.done.deleted:
-            return self._refuse("was deleted there, and takes no more events")
+            return self._refuse("was deleted in the store and takes no more events")
         if head.version < batch.base:
             return self._refuse(
-                f"is at version {head.version} there, and goes on here with event {batch.base}"
+                f"is at version {head.version} in the store, but the source continues with event {batch.base}"
             )
         stored = min(head.version - batch.base, len(batch.rows))
         if not self._refuse_unless_equal(stored):
@@ -261,7 +261,7 @@ class _Writing:
             )
             for row, event in zip(batch.rows[reached:there], stored, strict=True):
                 if ours.add(recorded(batch.stream, event.index, row.event)) != theirs.add(event):
-                    self._refuse(f"event {event.index} is another one there")
+                    self._refuse(f"event {event.index} differs in the store")
                     return False
                 self.done.there += 1
         except EventsPruned as error:
@@ -299,7 +299,7 @@ class _Writing:
                 self.done.units += max(outcome.capacity.write, write_units(outcome.token.size))
             return True
         if isinstance(outcome, Conflict) and outcome.deleted:
-            return self._refuse("was deleted there, and takes no more events")
+            return self._refuse("was deleted in the store and takes no more events")
         if first:
             self.writer.likely_there = True
         return False
