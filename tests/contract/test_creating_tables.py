@@ -47,7 +47,7 @@ def test_each_kind_has_the_keys_the_stream_the_indexes_and_the_expiry_of_a_stack
     assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     assert table["DeletionProtectionEnabled"]
     again = run(ddbl, f"--{spec.kind}-table", name, "tables", "create")
-    assert (again.exit_code, again.output) == (0, f"{name}  is there already\n")
+    assert (again.exit_code, again.output) == (0, f"{name}  already exists\n")
 
 
 def test_what_whoever_created_a_table_did_not_get_to_is_done_by_the_next_run(ddbl: Endpoint) -> None:

@@ -222,6 +222,6 @@ class TestShown(Registered):
             ("List-1", "a"),
             ("List-1", "b"),
         ]
-        assert terminal.lines("index", "verify", "--settle", "0") == ["the index is right"]
+        assert terminal.lines("index", "verify", "--settle", "0") == ["the index is correct"]
         terminal.streams.driver.run(append("lists", "List-1", ("c",)))
         assert "List-1" in terminal.run("index", "verify", "--settle", "0").output

@@ -44,7 +44,7 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     _importing(monkeypatch, ModuleNotFoundError(name=name))
     with pytest.raises(SystemExit) as ended:
         cli.run()
-    assert f"needs {name}, which the extra brings: pip install 'epochal[cli]'" in str(ended.value.code)
+    assert f"needs {name}, which an extra installs: pip install 'epochal[cli]'" in str(ended.value.code)
 
 
 def test_a_module_that_is_missing_by_our_fault_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ def test_a_feed_that_is_followed_in_order_holds_events_back_and_shows_them_whole
     assert {partition_of(each["stream"], 3) for each in chosen} == {1}
     assert terminal.documents("tail", "--from", "0", "--within", "3600", "--for", "0") == []
     refused = terminal.run("tail", "Cart-1", "--within", "5")
-    assert "for the feed, not for a STREAM" in refused.stderr
+    assert "apply to the feed, not to a STREAM" in refused.stderr
 
 
 def test_following_a_stream_begins_at_its_end_or_at_an_index(
@@ -312,4 +312,4 @@ def test_stats_of_a_stream_show_what_its_tip_holds(filled: Terminal) -> None:
     assert found["head"]["bytes"] > found["head"]["eventBytes"] + found["head"]["unfoldBytes"] > 0
     error = filled.run("stats", "User-9").exception
     assert isinstance(error, EpochalError)
-    assert str(error) == ("User-9: there is no such stream; `epochal streams` lists those that there are")
+    assert str(error) == ("User-9: there is no such stream; `epochal streams` lists all streams")

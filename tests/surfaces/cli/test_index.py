@@ -49,13 +49,13 @@ def test_status_prints_each_partition_and_how_many_records_wait(terminal: Termin
 
 
 def test_verify_of_an_index_that_is_right_says_so_and_succeeds(terminal: Terminal) -> None:
-    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+    assert terminal.lines("index", "verify", *FAST) == ["the index is correct"]
     assert terminal.documents("index", "verify", *FAST) == []
 
 
 def test_verify_refuses_to_wait_for_centuries(terminal: Terminal) -> None:
     result = terminal.run("index", "verify", "--settle", "9" * 20)
-    assert (result.exit_code, "is no number of seconds" in result.output) == (2, True)
+    assert (result.exit_code, "is not a number of seconds" in result.output) == (2, True)
 
 
 def test_verify_prints_what_is_wrong_and_fails(terminal: Terminal) -> None:
@@ -85,12 +85,12 @@ def test_repair_mends_what_is_missing_and_says_so(terminal: Terminal) -> None:
     append(terminal, "Cart-2", "new", "newer")
     *lines, last = terminal.lines("index", "repair", *FAST)
     assert sorted(lines) == [
-        "tips 0 Cart-1: event 2 is not indexed: mended",
-        "tips 0 Cart-2: events 0 to 1 are not indexed: mended",
+        "tips 0 Cart-1: event 2 is not indexed: repaired",
+        "tips 0 Cart-2: events 0 to 1 are not indexed: repaired",
     ]
-    assert last == "2 mended; the index is right"
-    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
-    assert terminal.lines("index", "repair", *FAST) == ["the index is right"]
+    assert last == "2 repaired; the index is correct"
+    assert terminal.lines("index", "verify", *FAST) == ["the index is correct"]
+    assert terminal.lines("index", "repair", *FAST) == ["the index is correct"]
 
 
 def test_repair_of_what_cannot_be_mended_in_place_recommends_a_rebuild(terminal: Terminal) -> None:
@@ -98,7 +98,7 @@ def test_repair_of_what_cannot_be_mended_in_place_recommends_a_rebuild(terminal:
     terminal.tables.execute(Put(table="index", item={**key, "n": {"N": "1"}, "e": {"L": []}}))
     result = terminal.run("index", "repair", *FAST)
     assert "epochal index rebuild" in refused(result, IndexUnsound)
-    assert "left: rebuild" in result.stdout
+    assert "not repaired: rebuild" in result.stdout
 
 
 def test_repair_does_not_recommend_itself_for_what_it_has_left(terminal: Terminal) -> None:
@@ -116,10 +116,10 @@ def test_repair_does_not_recommend_itself_for_what_it_has_left(terminal: Termina
 def test_repair_does_not_guess_how_many_partitions_there_were(terminal: Terminal) -> None:
     terminal.tables.execute(Delete(table="index", key=tip_key(SERIES)))
     result = terminal.run("index", "repair", *FAST)
-    assert "say --partitions tips=N" in refused(result, InvalidInput)
+    assert "pass --partitions tips=N" in refused(result, InvalidInput)
     lines = terminal.lines("index", "repair", *FAST, "--partitions", "tips=1")
-    assert lines[0] == "tips: the index has no number of partitions on record: mended"
-    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+    assert lines[0] == "tips: the index has no number of partitions on record: repaired"
+    assert terminal.lines("index", "verify", *FAST) == ["the index is correct"]
 
 
 @pytest.mark.parametrize("told", ["tips", "carts=1", "tips=0", "tips=x", "tips=10001"])
@@ -140,9 +140,9 @@ def test_records_set_aside_are_listed_with_their_cause(terminal: Terminal) -> No
     assert line.startswith("tips 0  20")
     assert (
         line.endswith(
-            "Z  Broken-1 2147483647: CorruptData: Broken-1: a Tip whose n and a do not fit each other (waits)"
+            "Z  Broken-1 2147483647: CorruptData: Broken-1: a Tip whose n and a do not fit each other (waiting)"
         )
-        or "(waits)" in line
+        or "(waiting)" in line
     )
     (view,) = terminal.documents("index", "poison", "list")
     assert view["key"] == {"p": "Broken-1", "i": "2147483647"}
@@ -167,7 +167,7 @@ def append_mended(terminal: Terminal) -> None:
 
 def test_a_record_is_given_up(terminal: Terminal) -> None:
     poisoned(terminal)
-    assert terminal.lines("index", "poison", "discard", "tips", "0") == ["tips 0: given up"]
+    assert terminal.lines("index", "poison", "discard", "tips", "0") == ["tips 0: discarded"]
     assert terminal.lines("index", "poison", "list") == []
 
 
@@ -208,7 +208,7 @@ def test_a_rebuild_into_a_table_of_the_store_is_refused_and_leaves_it_alone(
     roomy: Terminal, table: str
 ) -> None:
     before = list(roomy.tables.items(table))
-    assert "a table of its own" in refused(roomy.run("index", "rebuild", "--into", table), InvalidInput)
+    assert "a separate table" in refused(roomy.run("index", "rebuild", "--into", table), InvalidInput)
     assert list(roomy.tables.items(table)) == before
 
 
@@ -220,7 +220,7 @@ def test_a_rebuild_into_the_index_in_use_is_made_where_that_is_empty_as_after_a_
     counts = [word for name in layout_names() for word in ("--partitions", f"{name}=1")]
     lines = terminal.lines("index", "rebuild", "--into", "index", *counts)
     assert lines[0] == "tips  1 streams, 2 events indexed"
-    assert terminal.lines("index", "verify", *FAST) == ["the index is right"]
+    assert terminal.lines("index", "verify", *FAST) == ["the index is correct"]
 
 
 def test_a_rebuild_keeps_to_the_numbers_of_partitions_that_were_put_on_record(roomy: Terminal) -> None:

@@ -161,7 +161,7 @@ def test_a_value_that_is_wrong_is_an_error_in_one_line(exits: Exits, monkeypatch
 def test_an_option_of_the_store_after_the_command_is_told_its_place(exits: Exits) -> None:
     status, _, err = exits("stats", "--stack", "epochal-prod-store")
     assert status == 2
-    assert "--stack says which store is meant, and stands before the command." in err
+    assert "--stack selects the store and must come before the command." in err
     assert "stands before" not in exits("stats", "--stak", "epochal-prod-store")[2]
 
 
@@ -200,7 +200,7 @@ def test_without_a_store_the_error_says_how_to_get_one(
 
 
 def test_one_table_without_the_other_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="--index-table: is needed too"):
+    with pytest.raises(InvalidInput, match="--index-table: is also needed"):
         open_store(Choice(settings=Settings.of(tips_table="tips")))
 
 

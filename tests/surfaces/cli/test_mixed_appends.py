@@ -73,5 +73,5 @@ def test_an_import_leaves_events_of_streams_to_the_copies_of_these_and_says_so(
 
     other = Terminal()
     result = other.run("tagged", "import", str(history))
-    assert "1 event left out that are in streams" in result.output
+    assert "left out 1 event of streams" in result.output
     assert [each["type"] for each in other.documents("tagged", "read", "course:1")] == ["Opened"]

@@ -195,10 +195,10 @@ def test_a_reaction_that_is_awaited_is_run_like_any_other(filled: Terminal) -> N
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("boards", "must be a module, a colon"),
-        (":board", "must be a module, a colon"),
+        ("boards", "must be module:name"),
+        (":board", "must be module:name"),
         ("nowhere_at_all:board", "no module nowhere_at_all"),
-        ("boards:nothing", "nothing of boards is no reaction"),
+        ("boards:nothing", "nothing of boards is not a reaction"),
     ],
 )
 def test_a_target_that_names_no_reaction_is_refused(filled: Terminal, target: str, why: str) -> None:
@@ -257,19 +257,21 @@ def test_a_group_goes_on_though_its_queue_may_not_be_asked_for(filled: Terminal)
     filled.queues.refused = "AccessDenied"
     resumed = filled.run("groups", "resume", "board")
     assert (resumed.exit_code, resumed.stdout) == (0, "board goes on\n")
-    assert "goes on with its next wake-up" in resumed.stderr
+    assert "continues at its next wake-up" in resumed.stderr
 
 
 def test_who_deletes_a_group_that_a_function_runs_is_told(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
-    assert "if it is run again" in filled.run("groups", "delete", "board", stdin="n").output
+    assert "if its reaction is run again" in filled.run("groups", "delete", "board", stdin="n").output
     filled.queues.sent["index-reaction-board.fifo"] = []
-    assert "delete that first" in filled.run("groups", "delete", "board", stdin="n").output
+    assert "delete the function first" in filled.run("groups", "delete", "board", stdin="n").output
 
 
 def test_a_group_begins_where_another_is_and_is_deleted(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
-    assert filled.lines("groups", "begin", "panel", "--like", "board") == ["panel begins where board is"]
+    assert filled.lines("groups", "begin", "panel", "--like", "board") == [
+        "panel begins at the checkpoints of board"
+    ]
     assert filled.lines("groups", "show", "panel") == ["0  0@1  up to date  0 parked"]
     assert filled.lines("groups", "delete", "panel", "--yes") == ["panel is deleted"]
     assert isinstance(filled.run("groups", "show", "panel").exception, GroupMissing)
@@ -437,7 +439,10 @@ def test_stats_look_for_groups_by_few_requests_and_say_that_some_may_be_missing(
     monkeypatch.setattr(MemoryTables, "execute", scan_an_item)
     said = [" ".join(line.split()) for line in filled.lines("stats")]
     assert len(scans) == REQUESTS
-    assert "groups (others) not all were found: the index is large, and groups list reads all of it" in said
+    assert (
+        "groups (others) there may be others: the index is large, and only `epochal groups list` reads all of it"
+        in said
+    )
     assert filled.documents("stats")[0]["allGroups"] is False
 
 
@@ -453,7 +458,7 @@ def test_stats_say_of_groups_that_the_credentials_may_not_look_for_them(
 
     monkeypatch.setattr(MemoryTables, "execute", refuse)
     (line,) = [line for line in filled.lines("stats") if line.startswith("groups ")]
-    assert " ".join(line.split()) == "groups (others) not all were found: Scan was denied: not authorized"
+    assert " ".join(line.split()) == "groups (others) there may be others: Scan was denied: not authorized"
     assert filled.documents("stats")[0]["allGroups"] is False
 
 

@@ -35,7 +35,7 @@ def indices(terminal: Terminal) -> list[int]:
 def test_prune_asks_and_does_nothing_without_a_yes(filled: Terminal) -> None:
     result = filled.run("prune", "Cart-1", "4", stdin="n\n")
     assert result.exit_code != 0
-    assert "4 events of Cart-1 will be gone. Go on?" in result.stderr
+    assert "4 events of Cart-1 will be removed. Continue?" in result.stderr
     assert indices(filled) == [0, 1, 2, 3, 4, 5]
 
 
@@ -48,7 +48,10 @@ def test_where_nobody_can_answer_it_is_said_how_to_go_on(filled: Terminal, comma
 
 
 def test_one_event_is_one_event(filled: Terminal) -> None:
-    assert "1 event of Cart-1 will be gone. Go on?" in filled.run("prune", "Cart-1", "1", stdin="n\n").stderr
+    assert (
+        "1 event of Cart-1 will be removed. Continue?"
+        in filled.run("prune", "Cart-1", "1", stdin="n\n").stderr
+    )
 
 
 def test_prune_removes_what_is_below_and_says_how_much(filled: Terminal) -> None:
@@ -66,7 +69,7 @@ def test_prune_goes_on_until_all_items_are_deleted(filled: Terminal, monkeypatch
 
 def test_delete_asks_and_leaves_a_tombstone(filled: Terminal) -> None:
     result = filled.run("delete", "Cart-1", stdin="n\n")
-    assert "6 events of Cart-1 will be gone; it takes no more events. Go on?" in result.stderr
+    assert "6 events of Cart-1 will be deleted; the stream takes no more events. Continue?" in result.stderr
     assert indices(filled) == [0, 1, 2, 3, 4, 5]
     assert filled.lines("delete", "Cart-1", stdin="y\n") == ["Cart-1: deleted at version 6, 5 items deleted"]
     assert indices(filled) == []

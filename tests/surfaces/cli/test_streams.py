@@ -188,7 +188,7 @@ def test_reading_goes_either_way_from_any_index_up_to_a_limit(terminal: Terminal
 @pytest.mark.parametrize("command", ["read", "state"])
 def test_reading_a_stream_that_is_not_there_is_an_error(terminal: Terminal, command: str) -> None:
     assert str(terminal.run(command, "Cart-1").exception) == (
-        "Cart-1: there is no such stream; `epochal streams` lists those that there are"
+        "Cart-1: there is no such stream; `epochal streams` lists all streams"
     )
 
 

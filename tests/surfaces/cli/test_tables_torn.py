@@ -36,7 +36,7 @@ def append_both(terminal: Terminal) -> bool:
 
 def test_a_table_that_came_whole_is_said_to_be(terminal: Terminal) -> None:
     append_both(terminal)
-    assert terminal.lines("tables", "torn") == ["0 mended; no write is there in part"]
+    assert terminal.lines("tables", "torn") == ["0 repaired; no partial writes are left"]
     assert terminal.documents("tables", "torn") == []
 
 
@@ -46,13 +46,13 @@ def test_what_can_be_mended_is_left_until_that_is_asked_for(terminal: Terminal) 
     ended = terminal.run("tables", "torn")
     assert isinstance(ended.exception, Unsound)
     assert "a key is on record without its append (of an append at" in ended.output
-    assert ended.output.rstrip().endswith("left: --mend mends it")
+    assert ended.output.rstrip().endswith("not repaired: --mend repairs it")
 
     line, last = terminal.lines("tables", "torn", "--mend")
     assert line.startswith("$Idempotency-")
-    assert line.endswith(": mended")
-    assert last == "1 mended; no write is there in part"
-    assert terminal.lines("tables", "torn") == ["0 mended; no write is there in part"]
+    assert line.endswith(": repaired")
+    assert last == "1 repaired; no partial writes are left"
+    assert terminal.lines("tables", "torn") == ["0 repaired; no partial writes are left"]
     assert not append_both(terminal)
 
 
@@ -60,8 +60,11 @@ def test_what_cannot_be_mended_says_what_to_do_and_the_status_is_1(terminal: Ter
     append_both(terminal)
     lose(terminal, "Cart-1")
     ended = terminal.run("tables", "torn", "--mend")
-    assert str(ended.exception) == "of 1 write the table has a part"
+    assert str(ended.exception) == "the table has only part of 1 write"
     assert ended.exit_code == 1
-    assert "which is in Cart-2): left: append what is wanted of the rest under another key" in ended.output
+    assert (
+        "which is in Cart-2): not repaired: append the rest, as far as it is wanted, under another key"
+        in ended.output
+    )
     (found,) = (each for each in terminal.run("tables", "torn", "--json").output.splitlines() if each)
     assert '"kind":"part"' in found.replace(" ", "")

@@ -122,4 +122,4 @@ def test_the_table_of_a_terminal_has_every_row(terminal: Terminal) -> None:
 def test_seconds_that_never_end_are_refused(terminal: Terminal, seconds: str) -> None:
     refused = terminal.run("watch", "--for", seconds)
     assert refused.exit_code == 2
-    assert "is no number of seconds" in refused.output
+    assert "is not a number of seconds" in refused.output

@@ -505,7 +505,7 @@ def brought_by(extra: str, what: str, *packages: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in packages:
             raise
-        how = f"{what} need {error.name}, which the extra brings: pip install 'epochal[{extra}]'"
+        how = f"{what} need {error.name}, which an extra installs: pip install 'epochal[{extra}]'"
         raise ModuleNotFoundError(how, name=error.name) from error
 
 

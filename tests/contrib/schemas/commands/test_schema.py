@@ -75,9 +75,9 @@ def test_an_asyncapi_document_has_a_channel_for_each_category() -> None:
             [f"{HERE}:codec", f"{HERE}:clashing"],
             "--codec: two have a type Boarded, of which each says otherwise",
         ),
-        ([f"{HERE}:Boarded"], f"--codec: {HERE}:Boarded is no codec"),
-        ([f"{HERE}:missing"], f"--codec: {HERE}:missing is no codec"),
-        ([HERE], "--codec: must be a module, a colon and the name of a codec in it"),
+        ([f"{HERE}:Boarded"], f"--codec: {HERE}:Boarded is not a codec; name one as module:name"),
+        ([f"{HERE}:missing"], f"--codec: {HERE}:missing is not a codec; name one as module:name"),
+        ([HERE], "--codec: must be module:name, the name of a codec in a module"),
         (["nowhere.at.all:codec"], "--codec: there is no module nowhere"),
     ],
 )
@@ -114,8 +114,8 @@ def test_a_module_of_the_current_directory_is_found_and_one_of_its_folders_named
     if place == ".":
         assert "Lent" in ran.stdout, ran.stderr
     else:
-        told = "there is no module lending_of_mine in the current directory, but in service: set PYTHONPATH=service"
-        assert told in ran.stderr
+        told = "there is no module lending_of_mine in the current directory, but there is one in service: "
+        assert f"{told}set PYTHONPATH=service" in ran.stderr
         mended = {**bare, "PYTHONPATH": "service"}
         ran = subprocess.run(command, cwd=tmp_path, env=mended, capture_output=True, text=True, check=False)
         assert "Lent" in ran.stdout, ran.stderr

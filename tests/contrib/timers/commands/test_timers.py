@@ -88,7 +88,9 @@ def test_a_time_of_a_timer_that_is_none_is_refused_by_the_option_with_the_forms_
 ) -> None:
     terminal = Terminal(tables=memory_tables())
     refused = terminal.run("append", "Loan-17", "Reminded", "--later", later)
-    assert re.match(r"--later: must be NAME=WHEN: in 30s, 90m, .* or at a time", str(refused.exception))
+    assert re.match(
+        r"--later: must be NAME=WHEN, where WHEN is 30s, 90m, .* or a time such as", str(refused.exception)
+    )
     assert terminal.streams.load("Loan-17") is None
 
 

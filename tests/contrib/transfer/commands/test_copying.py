@@ -139,7 +139,7 @@ def test_a_command_on_streams_of_a_layout_that_the_store_has_not_says_so(table: 
     store = OpenedStore.of(deployment, list, str)
     words = command.split() if table == "streams" else ["tips", *command.split()]
     result = CliRunner().invoke(epochal, words, obj=lambda: store)
-    assert f"--{table}-table: is needed for streams as" in str(result.exception)
+    assert f"--{table}-table: is needed for streams in the" in str(result.exception)
 
 
 @pytest.mark.parametrize(("option", "layout"), [("--from-layout", "journal"), ("--to-layout", "pages")])

@@ -11,10 +11,10 @@ Kind = Literal["pruned", "open", "state", "key", "part", "doubt", "hole", "unrea
 
 ADVICE: Final = MappingProxyType[Kind, str](
     {
-        "part": "append what is wanted of the rest under another key",
-        "doubt": "before a repeat is believed, look whether its events are there",
-        "hole": "append anew what is wanted, to another stream, or put the first region's pages there",
-        "unreadable": "put the first region's item there",
+        "part": "append the rest, as far as it is wanted, under another key",
+        "doubt": "before trusting the answer to a repeated append, check that its events exist",
+        "hole": "append the wanted events again, to another stream, or copy the pages of the first region",
+        "unreadable": "copy the item of the first region",
     }
 )
 """What to do about what stays; all else can be mended."""

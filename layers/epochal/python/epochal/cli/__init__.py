@@ -47,7 +47,7 @@ def run() -> None:
         if error.name not in EXTRA:
             raise
         sys.exit(
-            f"epochal: the command line needs {error.name}, which the extra brings: pip install 'epochal[cli]'"
+            f"epochal: the command line needs {error.name}, which an extra installs: pip install 'epochal[cli]'"
         )
     except KeyboardInterrupt:
         sys.exit(130)

@@ -88,15 +88,15 @@ def append(
     if (type is not None and source is not None) or (type is source is None and not unfolds):
         raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
     if batch is not None and source is None:
-        raise click.UsageError("--batch cuts up what --events gives.")
+        raise click.UsageError("--batch needs --events.")
     if later is not None and (batch is not None or type is source is None):
-        raise click.UsageError("--later is about all of TYPE or --events.")
+        raise click.UsageError("--later needs TYPE or --events, and cannot be combined with --batch.")
     if source is None:
         single = None if type is None else _event(type, data, meta, timestamp)
         events = [] if single is None else [replace(single, tags=tuple(tags), id=event_id)]
     elif meta or timestamp or tags or event_id:
         raise click.UsageError(
-            "--meta, --at, --tag and --id belong to a single event; --events have their own."
+            "--meta, --at, --tag and --id apply to a single event; the events of --events have their own."
         )
     else:
         events = inputs.several_of(source, event_of)

@@ -80,7 +80,7 @@ def doctor(store: OpenedStore) -> None:
     wrong = sum(bool(check.remedy) for check in checks)
     output.document({"checks": [check.view for check in checks], "wrong": wrong}, lines)
     if wrong:
-        raise Unsound(f"of {quantity(len(checks), 'check')}, {wrong:,} found something wrong")
+        raise Unsound(f"{wrong:,} of {quantity(len(checks), 'check')} found a problem")
 
 
 def _tables(store: OpenedStore) -> Iterator[DoctorCheck]:
@@ -102,7 +102,7 @@ def _tables(store: OpenedStore) -> Iterator[DoctorCheck]:
                 subject=subject, text=status, remedy="Wait until it is ACTIVE, or deploy its stack again."
             )
         elif (what := differs(described, specs()[kind])) is not None:
-            remedy = f"Name the right table, or deploy its stack again: a table of {kind} has other {what}."
+            remedy = f"Name the right table, or deploy its stack again: this is not a table of {kind}."
             yield DoctorCheck(subject=subject, text=f"has the wrong {what}", remedy=remedy)
         else:
             yield DoctorCheck(subject=subject, text=status)
@@ -141,8 +141,12 @@ def _remedy_of(state: IndexerState) -> str:
     if state.failure:
         return "See the runbook: docs/runbook.md#the-feed."
     if state.missing:
-        return "Ask again in a minute; if it is still so, run `epochal index repair`."
-    return "" if state.works else "Allow what the text names, or look at the log of the indexer."
+        return "Check again in a minute; if this persists, run `epochal index repair`."
+    return (
+        ""
+        if state.works
+        else "Grant the permission that the message names, or look at the log of the indexer."
+    )
 
 
 def _reactions(store: OpenedStore) -> Iterator[DoctorCheck]:
@@ -156,10 +160,8 @@ def _reactions(store: OpenedStore) -> Iterator[DoctorCheck]:
         yield _not_known("reactions", error)
         return
     if not complete:
-        text = "not all were looked for, since the index is large"
-        yield DoctorCheck(
-            subject="reactions", text=text, remedy="`epochal groups list` looks for all of them."
-        )
+        text = "the index is large, so only some of its groups were looked for"
+        yield DoctorCheck(subject="reactions", text=text, remedy="`epochal groups list` finds all of them.")
 
 
 def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
@@ -167,15 +169,15 @@ def _reaction(summary: GroupSummary) -> Iterator[DoctorCheck]:
     subject = f"reaction {summary.group}"
     seconds = max((figures.seconds for figures in summary.figures), default=0.0)
     findings = {
-        "`epochal groups resume` lets it go on.": f"paused since {summary.paused}" if summary.paused else "",
+        "`epochal groups resume` resumes it.": f"paused since {summary.paused}" if summary.paused else "",
         summary.remedy: summary.failure,
         f"`epochal parked list {summary.group}` shows the causes; fix them, then `epochal parked replay`.": (
             f"{quantity(summary.parked, 'stream')} parked" if summary.parked else ""
         ),
-        "Its checkpoint is of another index: `epochal groups reset`.": (
+        "Its checkpoint belongs to another index: run `epochal groups reset`.": (
             "beyond the end of the index" if summary.events is None else ""
         ),
-        "Look at its log and its alarms; `members` makes it faster.": (
+        "Look at its log and its alarms; more `members` make it faster.": (
             f"{quantity(summary.events)} behind, the oldest for {seconds:,.0f} s"
             if summary.events and seconds > LATE and not (summary.paused or summary.failure)
             else ""

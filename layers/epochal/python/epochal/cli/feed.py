@@ -125,7 +125,7 @@ def newest(
 def wait(store: OpenedStore, *, stream: str, version: int, seconds: float, source: str) -> None:
     """Wait until the feed has STREAM up to VERSION; print the position.
 
-    The position is that behind these events. The exit code is 1 if they are not in the feed in time.
+    The position is the one after these events. The exit code is 1 if they do not reach the feed in time.
     """
     position = store.feed.wait_for(stream, version, source=source, seconds=seconds)
     output.document(
@@ -175,7 +175,7 @@ def tail(
     if stream is not None:
         if chosen or categories or data or within is not None:
             raise click.UsageError(
-                "--partition, --category, --data and --within are for the feed, not for a STREAM."
+                "--partition, --category, --data and --within apply to the feed, not to a STREAM."
             )
         events = _waiting(_follow_stream(store, stream, start), end)
         output.stream(events, output.event, output.event_line)

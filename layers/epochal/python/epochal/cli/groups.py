@@ -141,13 +141,16 @@ def reset(
     extra = click.get_current_context().args
     if to is None or extra:
         place = to or next(iter(extra), "beginning")
-        raise click.UsageError(f"--to says where: epochal groups reset {group} --to {place}")
+        raise click.UsageError(f"Give the new place with --to: epochal groups reset {group} --to {place}")
     steered = load_reaction(group) if ":" in group else group
     start = start_of(to, partitions)
     planned = store.deployment.groups.reset(steered, start, dry_run=True)
     if not dry_run:
         again, skipped = sum(plan.again for plan in planned), sum(plan.skipped for plan in planned)
-        inputs.confirm(f"{group}: {again:,} events come again, {skipped:,} never come. Go on?", yes=yes)
+        inputs.confirm(
+            f"{group}: {again:,} events will be handled again, {skipped:,} will be skipped. Continue?",
+            yes=yes,
+        )
         planned = store.deployment.groups.reset(steered, start)
         _wake(store, group if isinstance(steered, str) else steered.name)
     lines = (
@@ -163,7 +166,9 @@ def reset(
 @on_store
 def begin(store: OpenedStore, *, group: str, like: str) -> None:
     """Set the checkpoints of a new GROUP to those of another group."""
-    _print_done(group, f"begins where {like} is", store.deployment.groups.begin(group, like=like))
+    _print_done(
+        group, f"begins at the checkpoints of {like}", store.deployment.groups.begin(group, like=like)
+    )
     _wake(store, group)
 
 
@@ -174,12 +179,16 @@ def begin(store: OpenedStore, *, group: str, like: str) -> None:
 def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
     """Delete GROUP: its checkpoints and its list of parked streams.
 
-    If the reaction is run again, it begins anew.
+    If the reaction is run again, it starts from scratch.
     """
     check_group(store, group)
     running = _try_on_queue(deployed_queue, store, group) is not None
-    when = "with its function's next wake-up: delete that first" if running else "if it is run again"
-    inputs.confirm(f"{group} begins anew {when}. Go on?", yes=yes)
+    when = (
+        "at the next wake-up of its function (delete the function first)"
+        if running
+        else "if its reaction is run again"
+    )
+    inputs.confirm(f"{group} will start from scratch {when}. Continue?", yes=yes)
     _print_done(group, "is deleted", store.deployment.groups.delete(group))
 
 
@@ -194,7 +203,8 @@ def _try_on_queue(ask: Callable[..., T], store: OpenedStore, group: str, *more: 
         return ask(store.client("sqs"), prefix, group, *more)
     except EpochalError as error:
         click.echo(
-            f"its queue cannot be asked for ({error}): a function goes on with its next wake-up", err=True
+            f"its queue cannot be looked up ({error}): a deployed function continues at its next wake-up",
+            err=True,
         )
         return None
 

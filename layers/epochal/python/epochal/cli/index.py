@@ -118,7 +118,7 @@ def verify(store: OpenedStore, **care: Any) -> None:
     if by_remedy:
         raise IndexUnsound(by_remedy)
     if not output.as_json():
-        click.echo("the index is right")
+        click.echo("the index is correct")
 
 
 @index.command()
@@ -151,7 +151,7 @@ def repair(store: OpenedStore, **care: Any) -> None:
     if remaining:
         raise IndexUnsound(remaining)
     if not output.as_json():
-        click.echo(f"{mended:,} mended; the index is right" if mended else "the index is right")
+        click.echo(f"{mended:,} repaired; the index is correct" if mended else "the index is correct")
 
 
 def read_partitions(
@@ -224,7 +224,10 @@ def refuse_unrecorded(store: OpenedStore, sources: Sequence[Source], partitions:
     known_sources = {*recorded, *(_parse_partitions(partition)[0] for partition in partitions)}
     for source in sources:
         if source.name not in known_sources and has_heads(store.feed.driver, source):
-            rule = f"the index has no number on record for {source.name}: say --partitions {source.name}=N"
+            rule = (
+                f"the index has no number of partitions on record for {source.name}: "
+                f"pass --partitions {source.name}=N"
+            )
             raise InvalidInput("--partitions", rule)
 
 

@@ -21,21 +21,21 @@ SENTENCES: Final = MappingProxyType[FindingKind, str](
     {
         "unregistered": "the index has no number of partitions on record",
         "missing": "{events} not indexed",
-        "mark low": "its mark says {index}, it is indexed up to {end}: events would be indexed again",
-        "mark high": "its mark says {end}, the chain ends at {index}: events would be passed over",
+        "mark low": "its mark is {index}, but it is indexed up to {end}: events would be indexed again",
+        "mark high": "its mark is {end}, but the chain ends at {index}: events would be skipped",
         "gap": "{events} missing from the chain before {at}",
         "backwards": "{events} twice in the chain, again at {at}",
         "misplaced": "{events} at {at}, in the wrong partition",
         "entry unreadable": "the entry at {at} cannot be read",
-        "epoch unreadable": "from {at} on its epoch cannot be read",
-        "epoch lost": "the epoch at {at} is gone",
-        "epoch left open": "at {at} its epoch ends, and does not say so",
-        "epoch continued": "at {at} its epoch goes on after its end",
-        "too far": "{events} indexed, and not in the store",
-        "orphan": "{events} indexed, and the store has no such stream",
+        "epoch unreadable": "its epoch cannot be read from {at} on",
+        "epoch lost": "the epoch at {at} does not exist",
+        "epoch left open": "its epoch ends at {at} but is not marked as ended",
+        "epoch continued": "its epoch continues at {at}, after its end",
+        "too far": "{events} indexed but not in the store",
+        "orphan": "{events} indexed, but the store has no such stream",
         "head unreadable": "its head cannot be read",
-        "checkpoint beyond": "its checkpoint {at} lies beyond the end: of another index",
-        "stray stream": "{events} in the index, where no feed has them: a store of streams was opened on its table",
+        "checkpoint beyond": "its checkpoint {at} is beyond the end: it belongs to another index",
+        "stray stream": "{events} in the table of the index, but in no feed: a store of streams was opened on it",
     }
 )
 
@@ -78,7 +78,7 @@ def repair_view(repaired: Repaired) -> dict[str, Any]:
 
 def repair_line(repaired: Repaired) -> str:
     """Return a finding as a line, with whether it was mended, or why not."""
-    return f"{finding_line(repaired.finding)}: {'mended' if repaired.mended else f'left: {repaired.why}'}"
+    return f"{finding_line(repaired.finding)}: {'repaired' if repaired.mended else f'not repaired: {repaired.why}'}"
 
 
 def partition_view(partition: PartitionStanding, figures: Figures) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def partition_lines(
             f"entries, {partition.bytes:,} bytes"
         )
         for group in partition.groups:
-            lag = "beyond the end: of another index"
+            lag = "beyond the end: its checkpoint belongs to another index"
             figure = figures[group.group, partition.partition]
             if group.behind is not None:
                 state = state_of(partition.partition, states)

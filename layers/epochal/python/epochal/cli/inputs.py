@@ -37,7 +37,7 @@ class Seconds(click.FloatRange):
         """Return the seconds as a float; fail, as click's types do, if they are out of bounds."""
         seconds: float = super().convert(value, param, ctx)
         if not seconds <= LONGEST:
-            self.fail(f"{value} is no number of seconds.", param, ctx)
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
         return seconds
 
 
@@ -50,7 +50,7 @@ def load_named(target: str, field: str, what: str) -> Any:
     """
     module, colon, name = target.partition(":")
     if not (module and colon and name):
-        raise InvalidInput(field, f"must be a module, a colon and the name of {what} in it")
+        raise InvalidInput(field, f"must be module:name, the name of {what} in a module")
     sys.path.insert(0, str(Path.cwd()))
     try:
         return getattr(load_object(module), name, None)
@@ -62,15 +62,15 @@ def _hint(module: str) -> str:
     """Say in which folder of the current directory a module is that was not found; empty if it is in none."""
     folder = next((path.parent.name for path in sorted(Path.cwd().glob(f"*/{module}.py"))), None)
     if folder is None:
-        return " in the current directory, nor among installed packages"
-    return f" in the current directory, but in {folder}: set PYTHONPATH={folder}"
+        return " in the current directory or among installed packages"
+    return f" in the current directory, but there is one in {folder}: set PYTHONPATH={folder}"
 
 
 def codec_of(target: str) -> EventCodec[Any]:
     """Import the codec that `module:name` names."""
     codec = load_named(target, "--codec", "a codec")
     if not isinstance(codec, EventCodec):
-        raise InvalidInput("--codec", f"{target} is no codec")
+        raise InvalidInput("--codec", f"{target} is not a codec; name one as module:name")
     return codec
 
 
@@ -215,8 +215,8 @@ class NoStore(EpochalError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"no store is named, and {why}; "
-            "to name one: --stack epochal-prod-store, or --streams-table and --index-table"
+            f"no store is named: {why}; "
+            "name one with --stack epochal-prod-store, or with --streams-table and --index-table"
         )
 
 
@@ -232,7 +232,7 @@ class TableUnnamed(InvalidInput):
 
     def __init__(self, variable: str, why: str) -> None:
         option = variable.removeprefix("EPOCHAL_").lower().replace("_", "-")
-        super().__init__(f"--{option}", f"{why}; {variable} names it as well")
+        super().__init__(f"--{option}", f"{why}; {variable} sets it as well")
 
 
 class ImportIncomplete(EpochalError):
@@ -243,7 +243,7 @@ class ImportIncomplete(EpochalError):
     def __init__(self, rejected: int, first: str, unlike: Sequence[str], unread: Sequence[str] = ()) -> None:
         """Say which rows did not fit, and which streams differ from their source or cannot be read."""
         rows = f"{quantity(rejected, 'row')} did not fit: {first}" if rejected else ""
-        other = f"streams read otherwise than their source: {', '.join(unlike[:NAMED])}" if unlike else ""
+        other = f"streams differ from their source: {', '.join(unlike[:NAMED])}" if unlike else ""
         codec = (
             f"the codec cannot read {quantity(len(unread), 'stream')}: {'; '.join(unread[:NAMED])}"
             if unread
@@ -261,10 +261,10 @@ class IndexUnsound(EpochalError):
     def __init__(self, counts: Mapping[str, int]) -> None:
         """Say how many findings need which remedy."""
         advice = {
-            "repair": "`epochal index repair` mends these",
-            "rebuild": "only `epochal index rebuild` mends these",
-            "look": "the store itself must be looked at",
+            "repair": "`epochal index repair` repairs these",
+            "rebuild": "only `epochal index rebuild` repairs these",
+            "look": "inspect the store itself",
         }
         summary = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(counts.items()))
-        super().__init__(f"the index is not right. {summary}")
+        super().__init__(f"the index has problems. {summary}")
         self.found = counts

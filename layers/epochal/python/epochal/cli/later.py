@@ -18,6 +18,8 @@ def later_of(text: str) -> tuple[str, At]:
     name, _, when = text.partition("=")
     span = _SPAN.fullmatch(when)
     if not span and not _MOMENT.fullmatch(when):
-        rule = "must be NAME=WHEN: in 30s, 90m, 36h, 14d or 2w, or at a time as 2026-06-01T09:00:00Z"
+        rule = (
+            "must be NAME=WHEN, where WHEN is 30s, 90m, 36h, 14d, 2w or a time such as 2026-06-01T09:00:00Z"
+        )
         raise InvalidInput("--later", rule)
     return name, after(**{_UNITS[span[2]]: int(span[1])}) if span else when

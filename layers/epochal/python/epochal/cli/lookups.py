@@ -70,7 +70,7 @@ def streams(
     categories = None if category is None else [category]
     if by_name:
         if backward:
-            raise click.UsageError("--backward is for streams as they were created.")
+            raise click.UsageError("--backward applies to the order of creation, not to --by-name.")
         by_names = store.feed.streams_by_name(limit, after=start or "", categories=categories, prefix=prefix)
         _print_streams(by_names.streams, by_names.next or "", at_end=by_names.at_end)
         return

@@ -84,7 +84,7 @@ class _CommandsFirst(click.Group):
 def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str, **options: Any) -> None:
     """An event store on DynamoDB: append to streams, read them, follow the feed.
 
-    Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
+    Commands use the store that `epochal local up` deployed here, unless --stack or the tables name another.
     """
     if context.get_parameter_source("stack") is ParameterSource.COMMANDLINE:
         options = without_inherited_places(context, options)
@@ -97,7 +97,7 @@ def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str
 def _streams_in(name: str) -> click.Group:
     """Return a group of the commands on streams, for the streams of another store of the deployment."""
 
-    @click.group(name, help=f"The same on streams that are stored as {name}.")
+    @click.group(name, help=f"The same commands for streams that are stored as {name}.")
     @click.pass_context
     def group(context: click.Context) -> None:
         opener: Callable[[], OpenedStore] = context.obj
@@ -173,9 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(error, click.NoSuchOption) and any(
             error.option_name in param.opts for param in epochal.params
         ):
-            click.echo(
-                f"{error.option_name} says which store is meant, and stands before the command.", err=True
-            )
+            click.echo(f"{error.option_name} selects the store and must come before the command.", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(INTERRUPTED)

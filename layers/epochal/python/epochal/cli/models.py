@@ -53,8 +53,8 @@ def _question(options: dict[str, Any]) -> dict[str, Any]:
 def models() -> None:
     """Read, count and delete documents of read models.
 
-    A VALUE is a number or a text. What is no JSON number or JSON string is taken as text: Ada. In quotes, a
-    number is text: '"7"'.
+    A VALUE is a number or a text. A value that is neither a JSON number nor a JSON string, such as Ada, is taken
+    as text. A number in quotes is text: '"7"'.
     """
 
 

@@ -42,7 +42,7 @@ def list_(store: OpenedStore, *, group: str) -> None:
 def show(store: OpenedStore, *, group: str, stream: str) -> None:
     """Show why GROUP has parked STREAM.
 
-    That is the exception of the handler with its trace, and the number of attempts.
+    The cause is the exception of the handler with its trace, and the number of attempts.
     """
     check_group(store, group)
     for _, parked_stream in _chosen(store, (group,), (stream,)):
@@ -100,7 +100,7 @@ def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool
     check_group(store, group)
     ((_, parked_stream),) = _chosen(store, (group,), (stream,))
     what = f"event {parked_stream.index}" if one else f"every event from {parked_stream.index} on"
-    inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
+    inputs.confirm(f"{group} will never handle {what} of {stream}. Continue?", yes=yes)
     parking = Parking.of(group, store.feed)
     if one:
         following, unparked = parking.skip(parked_stream.partition, stream, parked_stream.index), False

@@ -28,7 +28,7 @@ def record_view(record: PoisonRecord) -> dict[str, Any]:
 def record_line(record: PoisonRecord) -> str:
     """A record that was set aside."""
     key = " ".join(str(value) for value in record_view(record)["key"].values())
-    return f"{record.source} {record.index}  {record.since[:19]}  {key}: {record.cause} ({record.outcome or 'waits'})"
+    return f"{record.source} {record.index}  {record.since[:19]}  {key}: {record.cause} ({record.outcome or 'waiting'})"
 
 
 on_records = given(lambda store: PoisonRecords(indexer=indexer_of(store, ())))
@@ -43,7 +43,7 @@ def poison() -> None:
 @click.option("--all", "all_", is_flag=True, help="Include records that were retried or discarded.")
 @on_records
 def list_(records: PoisonRecords, *, all_: bool) -> None:
-    """Print the records that wait, oldest first, with the cause of each."""
+    """Print the waiting records, oldest first, with the cause of each."""
     selected = records.all() if all_ else records.waiting()
     output.stream(selected, record_view, record_line)
 
@@ -70,4 +70,4 @@ def discard(records: PoisonRecords, *, source: str, index: int) -> None:
     """Discard record INDEX of SOURCE, which stays listed as discarded."""
     records.discard(source, index)
     view = {"source": source, "index": index, "outcome": "discarded"}
-    output.document(view, [f"{source} {index}: given up"])
+    output.document(view, [f"{source} {index}: discarded"])

@@ -22,7 +22,7 @@ def load_reaction(target: str) -> Reaction:
     loaded = inputs.load_named(target, *_REACTION)
     module, _, name = target.partition(":")
     if not isinstance(loaded, Reaction):
-        raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
+        raise InvalidInput("MODULE:REACTION", f"{name} of {module} is not a reaction")
     return loaded
 
 
@@ -49,7 +49,7 @@ def by_name(reactions: Iterable[Reaction]) -> dict[str, Reaction]:
 
 
 def _passed(why: str, event: FeedEvent) -> None:
-    click.echo(f"passed {event.stream}@{event.index}: {why}", err=True)
+    click.echo(f"skipped {event.stream}@{event.index}: {why}", err=True)
 
 
 def check_group(store: OpenedStore, group: str) -> None:

@@ -75,9 +75,9 @@ def rebuild(
     """
     store: OpenedStore = context.obj()
     if into in _holding(store):
-        raise InvalidInput("--into", "must be a table of its own: this one holds events or heads")
+        raise InvalidInput("--into", "must be a separate table: this one holds events or heads")
     if into == store.feed.table and store.feed.driver.run(read_series(into)).partitions:
-        raise InvalidInput("--into", "must be another table than the index in use")
+        raise InvalidInput("--into", "must not be the index in use")
     sources = sources_of(store, partitions, told_wins=True)
     refuse_unrecorded(store, sources, partitions)
     driver = replace(
@@ -133,6 +133,8 @@ def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, list
     for export in exports:
         name, equals, place = export.partition("=")
         if not equals or name not in {source.name for source in sources}:
-            raise InvalidInput("--from-export", f"must be a source, =, and a place: {export!r} is not")
+            raise InvalidInput(
+                "--from-export", f"must be SOURCE=PLACE, with a source of the store, not {export!r}"
+            )
         places.setdefault(name, []).append(place)
     return places

@@ -29,7 +29,7 @@ def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
     """
     head = existing(streams, stream, fetch=False)
     removed = max(0, min(before, head.version) - head.low_water)
-    inputs.confirm(f"{quantity(removed)} of {stream} will be gone. Go on?", yes=yes)
+    inputs.confirm(f"{quantity(removed)} of {stream} will be removed. Continue?", yes=yes)
     pruned, count = _to_the_end(lambda: stream_there(stream, streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
@@ -54,9 +54,9 @@ def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: b
     The name of the stream takes no more events, except with --leave-open.
     """
     head = existing(streams, stream, fetch=False)
-    after = "goes on" if leave_open else "takes no more events"
+    after = "stays open" if leave_open else "takes no more events"
     removed = quantity(head.version - head.low_water)
-    inputs.confirm(f"{removed} of {stream} will be gone; it {after}. Go on?", yes=yes)
+    inputs.confirm(f"{removed} of {stream} will be deleted; the stream {after}. Continue?", yes=yes)
     # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
     expectation = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
     first = streams.try_delete(stream, expected=expectation, leave_open=leave_open)
@@ -65,7 +65,7 @@ def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: b
             raise StreamDeleted(stream, first.version)
         raise WrongExpectedVersion(stream, expected or f"version {head.version}", first.version)
     pruned, count = _to_the_end(lambda: _rest(streams, stream, first), first)
-    outcome = "deleted, and open" if leave_open else "deleted"
+    outcome = "deleted, but open" if leave_open else "deleted"
     _print(stream, pruned, count, f"{outcome} at version {pruned.low_water}")
 
 

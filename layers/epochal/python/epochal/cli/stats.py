@@ -40,7 +40,7 @@ from epochal.store.reading import StreamState
 
 @click.command()
 @click.argument("stream", required=False)
-@click.option("--count", is_flag=True, help="Count events and streams as well, which reads the whole index.")
+@click.option("--count", is_flag=True, help="Also count events and streams, which reads the whole index.")
 @on_store
 def stats(store: OpenedStore, *, stream: str | None, count: bool) -> None:
     """Print statistics of the store, or of one STREAM.
@@ -50,7 +50,9 @@ def stats(store: OpenedStore, *, stream: str | None, count: bool) -> None:
     """
     if stream is not None:
         if count:
-            raise click.UsageError("--count is for the whole store; a stream's version counts its events.")
+            raise click.UsageError(
+                "--count applies to the whole store; the version of a stream is the number of its events."
+            )
         view = shown = _stream(existing(store.streams, stream))
     else:
         states = indexer_states(store.deployment, partial(store.client, "lambda"))
@@ -116,7 +118,7 @@ class _FoundGroups:
         """Groups as `groups list` shows them."""
         words = {summary.group: summary.words for summary in self.summaries}
         if self.missing:
-            words["(others)"] = f"not all were found: {self.missing}"
+            words["(others)"] = f"there may be others: {self.missing}"
         return {"groups": {group: " ".join(output.harmless(line)) for group, line in words.items()}}
 
 
@@ -128,7 +130,7 @@ def _groups(store: OpenedStore, states: Mapping[str, IndexerState]) -> _FoundGro
         return _FoundGroups(summaries=(), missing=str(error))
     return _FoundGroups(
         summaries=list(summaries_of(store.deployment.groups, names, states)),
-        missing="" if complete else "the index is large, and groups list reads all of it",
+        missing="" if complete else "the index is large, and only `epochal groups list` reads all of it",
     )
 
 
@@ -267,11 +269,11 @@ def _create_or_complete(
             description = client.describe_table(TableName=name)["Table"]
         if (what := differs(description, spec)) is not None:
             raise InvalidInput(
-                f"{name}", f"is there already, with other {what} than a table of {spec.kind}"
+                f"{name}", f"already exists, but its {what} are not those of a table of {spec.kind}"
             ) from error
         with translate_errors("UpdateTimeToLive"):
             complete(client, name, description, spec, recover=recover)
-        return "is there already"
+        return "already exists"
     return "created"
 
 
@@ -301,14 +303,14 @@ def _create_or_complete(
 )
 @on_store
 def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> None:
-    """Find (--mend: repair) writes that a replica has received in part.
+    """Find, or with --mend repair, writes that a replica received in part.
 
     The table of streams is scanned once. The exit code is 1 if such writes are left.
     """
     remaining = Counter[str]()
     table = next((source.table for source in store.deployment.sources if source.name == NATIVE), None)
     if table is None:
-        raise InvalidInput("--streams-table", "is needed: it has the streams")
+        raise InvalidInput("--streams-table", "is needed: it holds the streams")
 
     def counted(findings: Iterable[Torn]) -> Iterator[Torn]:
         """Yield the findings, and count those that were mended and those that were left."""
@@ -322,9 +324,9 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
         )
         output.stream(counted(replica.findings()), _torn_view, _torn_line)
     if count := remaining["left"]:
-        raise Unsound(f"of {quantity(count, 'write')} the table has a part")
+        raise Unsound(f"the table has only part of {quantity(count, 'write')}")
     if not output.as_json():
-        click.echo(f"{remaining['mended']:,} mended; no write is there in part")
+        click.echo(f"{remaining['mended']:,} repaired; no partial writes are left")
 
 
 def _torn_view(finding: Torn) -> dict[str, Any]:
@@ -334,20 +336,20 @@ def _torn_view(finding: Torn) -> dict[str, Any]:
 def _torn_line(finding: Torn) -> str:
     """Describe a finding in a line for people."""
     cause = f" ({finding.cause})" if finding.cause else ""
-    became = "mended" if finding.mended else f"left: {finding.advice or '--mend mends it'}"
+    became = "repaired" if finding.mended else f"not repaired: {finding.advice or '--mend repairs it'}"
     what = SENTENCES[finding.kind].format(index=finding.index, end=finding.end, last=finding.end - 1)
     return f"{finding.stream}: {what}{cause}: {became}"
 
 
 SENTENCES: Final = MappingProxyType[TornKind, str](
     {
-        "pruned": "below event {end} it is pruned in part",
+        "pruned": "only part of the events below {end} is pruned",
         "open": "its page of events {index} to {last} is not closed",
-        "state": "its unfolds have not come",
+        "state": "its unfolds have not arrived",
         "key": "a key is on record without its append",
-        "part": "a key is on record with a part of its append",
-        "doubt": "nobody can tell whether the append of a key on record has come",
-        "hole": "events {index} to {last} have not come, and later ones have",
+        "part": "a key is on record with only part of its append",
+        "doubt": "a key is on record, and whether its append has arrived cannot be determined",
+        "hole": "events {index} to {last} have not arrived, but later ones have",
         "unreadable": "a page cannot be read",
     }
 )
@@ -371,7 +373,7 @@ def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
     kept. The heads of all streams are read.
     """
     if not dry_run:
-        raise click.UsageError("Say --dry-run: what prunes is the auditor, by a stage's setting keep.")
+        raise click.UsageError("Pass --dry-run: only the auditor of a stage prunes, by the setting `keep`.")
     mender = Mender(driver=store.feed.driver, index_table=store.feed.table)
     with output.progress("reading heads"):
         streams = prunable(mender, store.deployment.sources, rules_of(rules))

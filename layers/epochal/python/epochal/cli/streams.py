@@ -60,7 +60,7 @@ def read(
 def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
     """Print the version, the token and the stored state of STREAM.
 
-    This takes one request. As of an earlier version or time, the events up to there are read.
+    This takes one request. For an earlier version or time, the events up to that point are read.
     """
     then = (
         None if as_of is None else int(as_of) if as_of.isdecimal() else Moment(read_moment(as_of, "--as-of"))

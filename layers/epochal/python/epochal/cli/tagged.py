@@ -268,7 +268,7 @@ def _append_or_fail(
             names = ", ".join(f"{event.type} {event.id}" for event in matching)
             rest = " and others" if more else ""
             raise Unsound(
-                f"not appended: --fail-if matches {names}{rest}; query again, and append after that"
+                f"not appended: --fail-if matches {names}{rest}; query again, and append after the new position"
             )
 
 
@@ -412,7 +412,7 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
         """Keep the counts so far, and show them."""
         nonlocal imported
         imported = so_far
-        tell(f"{so_far.read:,} events, {so_far.found:,} of them there before")
+        tell(f"{so_far.read:,} events, {so_far.found:,} of them already stored")
 
     lines = sys.stdin.buffer if source == "-" else inputs.opened(source, "FILE")
     with lines, output.progress("importing") as tell:
@@ -421,7 +421,7 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
                 _imported_lines(lines, store.event_of), after=imported, progress=heard
             )
         except EpochalError as error:
-            on = f"the first {imported.read:,} events are stored: go on with --skip {imported.read}"
+            on = f"the first {imported.read:,} events are stored: continue with --skip {imported.read}"
             raise Unsound(f"{error} ({on})") from error
     view = {
         "read": imported.read,
@@ -448,7 +448,7 @@ def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator
                 yield _imported(node, read)
     if homed:
         count = quantity(homed)
-        click.echo(f"warning: {count} left out that are in streams: `epochal copy` brings them", err=True)
+        click.echo(f"warning: left out {count} of streams: use `epochal copy` for these", err=True)
 
 
 def _imported(node: Node, read: Callable[[Node], Event]) -> ImportedEvent:

@@ -145,7 +145,7 @@ def _streams(store: OpenedStore) -> Streams:
     """The streams of the store; raises where the stage has no table for them."""
     layout = store.streams.layout.name
     table = layout_named(layout).table
-    must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
+    must_be_named(f"is needed for streams in the {layout} layout", **{table: store.streams.table})
     return store.streams
 
 
@@ -163,7 +163,7 @@ def existing(
 
 def stream_there(stream: str, value: T | None) -> T:
     """Return what was found of a stream, or raise `NotThere` where that is None."""
-    return there(value, f"{stream}: there is no such stream; `epochal streams` lists those that there are")
+    return there(value, f"{stream}: there is no such stream; `epochal streams` lists all streams")
 
 
 def open_store(choice: Choice) -> OpenedStore:
@@ -175,16 +175,16 @@ def open_store(choice: Choice) -> OpenedStore:
         InvalidInput: tables are named, and not those that every store has.
     """
     if choice.endpoint and not _URL.match(choice.endpoint):
-        raise InvalidInput("--endpoint", "must be a URL, as http://127.0.0.1:4566")
+        raise InvalidInput("--endpoint", "must be a URL such as http://127.0.0.1:4566")
     settings = _outputs(choice) if choice.stack else choice.settings
     names = {name: settings.value(name) for name, _ in TABLES.values()}
     if not any(names.values()):
         return _default()
     distinct(**{option: names[name] for option, (name, _) in TABLES.items()})
-    must_be_named("is needed too, where another table is named", **{INDEX: names[INDEX]})
+    must_be_named("is also needed when another table is named", **{INDEX: names[INDEX]})
     if not layouts_in(settings):
         heads = (declared()[layout.table].flag for layout in layouts())
-        raise InvalidInput("tables", f"one of {', '.join(heads)} is needed too, where another table is named")
+        raise InvalidInput("tables", f"one of {', '.join(heads)} is also needed when another table is named")
     place = Place(endpoint=choice.endpoint or None, region=choice.region or None)
     # An archive's items are those of the table that it keeps: they do not tell which of the two they are in.
     kinds = {
@@ -220,14 +220,14 @@ def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
     if workers is None:
         workers = min(MOST_WORKERS, os.cpu_count() or 1) if of_stage else 1
     if workers > 1 and not of_stage:
-        raise click.UsageError("--workers is for a store that every process can open.")
+        raise click.UsageError("--workers above 1 needs a store that every process can open.")
     return (opener.args[0] if of_stage else None), workers
 
 
 def _default() -> OpenedStore:
     open_default = extensions.part("default_store")
     if open_default is None:
-        raise NoStore("which store? Name its tables, or its stack with --stack")
+        raise NoStore("there is no default store")
     opened: OpenedStore = open_default()
     return opened
 
