@@ -199,9 +199,9 @@ def test_a_slash_leads_to_the_search_and_enter_starts_it(seen: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("flow", "told"),
     [
-        ("given up, with JavaScript", "Aircraft-N203AA goes on"),
-        ("given up, without JavaScript", "Aircraft-N204AA goes on"),
-        ("replayed", "Aircraft-N205AA goes on"),
+        ("given up, with JavaScript", "Aircraft-N203AA continues"),
+        ("given up, without JavaScript", "Aircraft-N204AA continues"),
+        ("replayed", "Aircraft-N205AA continues"),
     ],
 )
 def test_what_is_parked_goes_on_after_two_presses(

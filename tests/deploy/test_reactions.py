@@ -224,7 +224,7 @@ def test_the_console_has_it_replay_what_it_has_parked_by_the_name_of_its_functio
         .post("/parked", data=asked | place, base_url=LOCAL, headers={"Origin": LOCAL})
     )
     assert answer.status_code == 200, answer.text
-    assert f"{stream} goes on" in answer.text
+    assert f"{stream} continues" in answer.text
     assert [kind for _, kind, _ in board.seen(stream, 2)] == ["First", "Second"]
 
 

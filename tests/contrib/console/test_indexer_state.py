@@ -83,7 +83,7 @@ def test_what_is_wrong_with_the_indexer_or_not_known_stands_out(
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_console_that_cannot_look_says_so(handled: Deployment, path: str) -> None:
-    assert "whether the indexer works is not known: this console was not told how" in Console(
+    assert "whether the indexer works is not known: this console cannot check it" in Console(
         handled, None
     ).page(path)
 
@@ -104,8 +104,8 @@ def test_the_indexer_is_looked_at_once_a_minute_and_the_page_says_when(handled: 
     console = Console(handled, {"pages": WORKS})
     for _ in range(3):
         for path in PAGES:
-            assert "as of 12:00" in console.page(path)
+            assert "last checked at 12:00" in console.page(path)
     assert console.looks == 1
     console.now += KEPT
-    assert "as of 12:01" in console.page("/")
+    assert "last checked at 12:01" in console.page("/")
     assert console.looks == 2

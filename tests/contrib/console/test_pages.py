@@ -160,7 +160,7 @@ def test_a_conversation_is_shown_as_a_tree_of_causes(feed: MemoryStore, browser:
         assert re.search(
             r"Order-1@0</a> <b>Placed</b>.*<ul class=\"tree\"><li><a [^>]*>Parcel-1@0", page, re.DOTALL
         )
-    assert "Nothing of this conversation" in _page(browser, "/trace?id=c-0")
+    assert "No event of this conversation" in _page(browser, "/trace?id=c-0")
 
 
 def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(
@@ -180,7 +180,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(
         assert "test_pages.py&#34;, line" in page
         assert "parked discard failing STREAM" in page
         assert "act=discard&amp;group=failing" in page
-    assert "No such group" in _page(browser, "/reactions?group=other")
+    assert "No group of this name has run here" in _page(browser, "/reactions?group=other")
 
 
 def test_a_group_that_is_blocked_is_shown_until_when_and_why(feed: MemoryStore, browser: FlaskClient) -> None:
@@ -218,7 +218,7 @@ def test_what_events_hold_is_shown_and_never_run(feed: MemoryStore, browser: Fla
         ("/feed?partition=x", "partition: must be a whole number"),
         ("/feed?partition=77", "partition: must be one of"),
         ("/feed?from=x", "from: must be a checkpoint"),
-        ("/streams/77/Cart-1", "partition: must be one that the deployment has"),
+        ("/streams/77/Cart-1", "partition: must be a partition of this deployment"),
         ("/streams/30000/Cart-1?from=-1", "from: must be a whole number"),
         ("/trace?id=x&items=99999999", "items: must be a whole number of at most 10,000"),
     ],

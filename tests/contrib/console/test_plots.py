@@ -106,13 +106,13 @@ def test_cloudwatch_is_asked_on_demand_alone_after_its_price_is_told(opened: Dep
     client = application(opened, "epochal-test", services).test_client()
     page = _page(client, "/activity")
     assert asked == []
-    assert "To ask it for 15 metrics costs $0.00015" in page
+    assert "A request for 15 metrics costs $0.00015" in page
     assert "data-live" in page
     page = _page(client, "/activity?metrics=yes")
     assert "data-live" not in page  # or it would be asked, and paid, every two seconds
     (metrics,) = asked
     assert len(metrics) == 15
-    assert "Write units, by five minutes" in page
+    assert "Write units, per five minutes" in page
     assert "11:50: 25" in page
     assert "Read units, by" not in page
     assert "and 1 request to CloudWatch" in page
@@ -123,7 +123,7 @@ def test_where_cloudwatch_has_nothing_or_is_not_there_the_page_says_so(opened: D
     client = application(opened, "epochal-test", silent).test_client()
     assert "The embedded AWS keeps none" in _page(client, "/activity?metrics=yes")
     client = application(opened, "epochal-test").test_client()
-    assert "no CloudWatch to ask" in _page(client, "/activity?metrics=yes")
+    assert "no access to CloudWatch" in _page(client, "/activity?metrics=yes")
 
 
 def test_a_group_behind_shows_how_old_its_oldest_entry_is_and_a_plot_from_the_second_look_on(

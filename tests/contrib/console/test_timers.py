@@ -65,7 +65,7 @@ def test_no_more_is_shown_than_is_asked_for(world: World) -> None:
 
 
 def test_where_nothing_is_due_it_says_so(world: World) -> None:
-    assert "None is due that has not fired." in page(world)
+    assert "No due timer is waiting to fire." in page(world)
     assert "No other timer is set." in page(world)
 
 

@@ -78,7 +78,7 @@ def test_what_a_search_will_cost_is_told_before_anything_is_read(
     deployment, scans = small_pages
     sizes = Services(sizes=lambda: {"streams": 80_000_000, "tips": 0})
     page = _page(application(deployment, "t", sizes).test_client(), "/search?search=Cart")
-    assert "at each press at most 8 MB, 1,024 read units" in page
+    assert "at most 8 MB for each click, 1,024 read units" in page
     assert "Read pages (all of it: 9,766 read units)" in page
     assert ", and the sizes of tables." in page
     assert scans == []
@@ -96,7 +96,7 @@ def test_who_may_not_ask_for_the_sizes_of_tables_searches_without(opened: Deploy
 @pytest.mark.parametrize("after", ["x", "e30x", "WzFd", "eyJwIjogMX0=", "eyJwIjogeyJTIjogMX19"])
 def test_a_place_that_no_search_came_to_is_told_by_name(browser: FlaskClient, after: str) -> None:
     page = _page(browser, f"/search?search=a&layout=pages&after={after}", 400)
-    assert "after: must be a place that a search came to" in page
+    assert "after: must be the position that an earlier search reached" in page
 
 
 def test_a_layout_that_the_deployment_lacks_is_told_by_name(browser: FlaskClient) -> None:
@@ -128,7 +128,9 @@ def test_a_layout_that_does_not_tell_of_its_items_offers_none(
 ) -> None:
     feed.tips.append("Tip-1", [Event(type="Noted")])
     assert "stored=yes" not in _page(browser, "/streams/0/Tip-1")
-    assert "stored: is not told of tips" in _page(browser, "/streams/0/Tip-1?stored=yes", 400)
+    assert "stored: is not available for the layout tips" in _page(
+        browser, "/streams/0/Tip-1?stored=yes", 400
+    )
 
 
 # --------------------------------------------------------------------------------------- projections and read models
@@ -140,7 +142,7 @@ def test_a_projection_is_shown_by_version(
     opened.states.save("seats", "v1", [b"{}"], events_processed=12, last_sortable_id="0" * 30)
     page = _page(browser, "/projections?projection=seats")
     assert re.search(r"<td>v1</td><td class=\"n\">12</td>", page)
-    assert "No such projection" in _page(browser, "/projections?projection=other")
+    assert "No projection of this name has a state" in _page(browser, "/projections?projection=other")
 
 
 def test_a_read_model_is_shown_with_its_place_in_a_stream(feed: MemoryStore, opened: Deployment) -> None:
@@ -162,7 +164,7 @@ def test_a_read_model_is_shown_with_its_place_in_a_stream(feed: MemoryStore, ope
     assert "totals, generation 1" in page
     assert "Every event of Cart-1 below 2 has been folded into it" in page
     assert "has 5 events of it, 3 more than that" in page
-    assert "Nothing of Cart-2 has been folded" in _page(client, "/projections?model=totals&stream=Cart-2")
+    assert "No event of Cart-2 has been folded" in _page(client, "/projections?model=totals&stream=Cart-2")
 
 
 def test_a_deployment_without_states_of_projections_says_so(opened: Deployment) -> None:
@@ -184,7 +186,7 @@ def test_an_index_that_has_all_is_well_and_one_that_is_late_is_told(
     feed.streams.append("Cart-1", [Event(type="Noted")])
     feed.index()
     page = _page(browser, "/health?check=pages")
-    assert "1 head, all there are, was looked at. The index has all of their events" in page
+    assert "1 head (the whole table) was checked. The index has all of their events" in page
     feed.streams.append("Cart-1", [Event(type="Noted")] * 2)
     page = _page(browser, "/health?check=pages")
     assert "The index lacks events of 1" in page
@@ -199,7 +201,7 @@ def test_what_was_set_aside_waits_on_the_page_with_its_cause(
     broken = {**image, "n": number(99)}
     opened.indexer.index([Record(table="streams", sequence_number="1", image=broken)])
     page = _page(browser, "/health")
-    assert "Set aside of pages" in page
+    assert "Records of pages that were set aside" in page
     assert "CorruptData" in page
 
 

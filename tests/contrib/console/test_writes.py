@@ -91,7 +91,7 @@ def test_what_waits_is_given_up_after_a_second_step_and_not_before(
 
     status, page = _pressed(client, "discard")
     assert status == 200
-    assert "Cart-1 goes on" in page
+    assert "Cart-1 continues" in page
     assert "wrote" in page
     assert _parked(feed, failing) == {}
 
@@ -99,7 +99,7 @@ def test_what_waits_is_given_up_after_a_second_step_and_not_before(
 def test_one_event_is_given_up_and_the_stream_stays_parked(
     feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
-    assert "goes on with event 1 of it, once it is replayed" in _pressed(_client(opened), "skip")[1]
+    assert "continues with its event 1, once it is replayed" in _pressed(_client(opened), "skip")[1]
     assert _parked(feed, failing) == {"Cart-1": 1}
 
 
@@ -111,7 +111,7 @@ def test_a_reaction_of_this_machine_replays_with_its_own_handler(
     assert _parked(feed, failing) == {"Cart-1": 0}
 
     client = _client(opened, Services(reactions={"totals": mended}))
-    assert "goes on with event 3" in _pressed(client, "replay")[1]
+    assert "continues with its event 3" in _pressed(client, "replay")[1]
     assert handled == [0, 1, 2]
     assert _parked(feed, failing) == {}
 
@@ -126,7 +126,7 @@ def test_a_deployed_reaction_replays_in_its_function(
         return {"next": 3, "unparked": True, "failure": None}
 
     client = _client(opened, Services(prefix="epochal-prod", invoke=invoke))
-    assert "Cart-1 goes on" in _pressed(client, "replay")[1]
+    assert "Cart-1 continues" in _pressed(client, "replay")[1]
     ((name, payload),) = asked
     assert name == "epochal-prod-reaction-totals"
     (at,) = {each.partition for each in feed.feed.partitions() if each.tail.offset}
@@ -164,7 +164,7 @@ def test_where_nobody_can_handle_the_events_a_replay_is_not_offered(
     client = _client(opened)
     (link,) = re.findall(r'href="(/parked\?act=replay[^"]*)"', _get(client, "/reactions?group=totals"))
     page = _get(client, html.unescape(link))
-    assert "Nobody here can handle its events" in page
+    assert "This console cannot handle its events" in page
     assert "<form" not in page
 
 
@@ -276,9 +276,9 @@ def test_a_group_pauses_and_goes_on_after_a_second_step(
     pause, resume, *_ = map(html.unescape, links)
     _get(client, pause)
     assert "totals, paused" not in _get(client, "/reactions?group=totals")
-    assert "totals pauses" in _steered(client, pause)[1]
+    assert "totals is paused" in _steered(client, pause)[1]
     assert "totals, paused" in _get(client, "/reactions?group=totals")
-    assert "totals goes on" in _steered(client, resume)[1]
+    assert "totals is resumed" in _steered(client, resume)[1]
     assert "totals, paused" not in _get(client, "/reactions?group=totals")
 
 
@@ -299,16 +299,16 @@ def test_the_function_of_a_group_that_goes_on_is_woken(opened: Deployment, faili
         raise Unavailable("no queue")
 
     client = _client(opened, Services(wake=refused))
-    assert "totals goes on" in _steered(client, "/groups?act=resume&group=totals")[1]
+    assert "totals is resumed" in _steered(client, "/groups?act=resume&group=totals")[1]
 
 
 def test_a_group_is_reset_once_it_is_shown_what_comes_again(
     feed: MemoryStore, opened: Deployment, failing: Reaction
 ) -> None:
     client = _client(opened)
-    assert "Look what that does" in _get(client, "/groups?act=reset&group=totals")
+    assert "Preview" in _get(client, "/groups?act=reset&group=totals")
     link = "/groups?act=reset&group=totals&to=beginning&partition="
-    assert "3 events come again, 0 never come" in _get(client, link)
+    assert "3 events are handled again, 0 are skipped" in _get(client, link)
     assert _parked(feed, failing) == {"Cart-1": 0}
     assert "totals is reset" in _steered(client, link)[1]
     assert _parked(feed, failing) == {}

@@ -18,21 +18,25 @@ from epochal.hosting.services import invoker, measuring, reactions_of
 
 @click.command(short_help="Show the store in a browser, until the command is interrupted.")
 @click.option(
-    "--port", type=click.IntRange(min=0, max=65535), default=0, help="0, the default, is a free one."
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    default=0,
+    help="Port to listen on. The default, 0, chooses a free one.",
 )
 @click.option(
     "--reaction",
     "targets",
     metavar="MODULE:REACTION",
     multiple=True,
-    help="Replays here what it has parked; others are replayed by their deployed functions.",
+    help="Reaction whose parked streams are replayed here; other reactions are replayed by their deployed "
+    "functions. May be repeated.",
 )
 @pass_store
 def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     """Serve web pages on the store, and print their address, until the command is interrupted.
 
-    The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the
-    address that is printed, with the key in it, sees what they see.
+    The pages are served on 127.0.0.1, and use the credentials of this command for everything. Anyone who has the
+    printed address, which contains a key, can see what these credentials can see.
     """
     try:
         from epochal.contrib.console.page import Services  # noqa: PLC0415  an extra, that no other command needs

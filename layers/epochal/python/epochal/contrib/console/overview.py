@@ -443,5 +443,5 @@ def _measured(services: Services, deployment: Deployment) -> list[Plot]:
         sums: Counter[float] = Counter()
         for _ in metrics:
             sums.update(next(answers))
-        plots.append(over_time(f"{title}, by five minutes", sums, PERIOD, PERIODS))
+        plots.append(over_time(f"{title}, per five minutes", sums, PERIOD, PERIODS))
     return [plot for plot in plots if plot.bars]

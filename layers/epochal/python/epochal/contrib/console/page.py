@@ -108,9 +108,7 @@ class Services:
         for partition in standing:
             if partition.indexer:
                 states[partition.source] = IndexerState(failure=partition.indexer)
-            states.setdefault(
-                partition.source, IndexerState(unknown="this console was not told how to find out")
-            )
+            states.setdefault(partition.source, IndexerState(unknown="this console cannot check it"))
         return states, clock(self._kept["indexer"][0] / 1e9) if self.indexer is not None else ""
 
     def once_a_minute(self, name: str, ask: Callable[[], T] | None, otherwise: T) -> T:
@@ -285,7 +283,7 @@ def clock(seconds: float) -> str:
 LOOKED_AT: Final = 200
 """Items of a table that are read to find names or documents, which no index lists."""
 
-RULE: Final = "must be a place that a search came to"
+RULE: Final = "must be the position that an earlier search reached"
 
 
 def written_key(key: Key) -> str:

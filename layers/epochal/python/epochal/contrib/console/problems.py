@@ -83,14 +83,14 @@ def _find_indexer_problems(indexer: Mapping[str, IndexerState], late: float | No
         if state.failure or state.missing:
             yield KnownProblem(
                 text=f"The indexer of {layout} adds no events: {state.failure or state.missing}",
-                remedy="Until it works, the feed gets nothing new. Changes are kept for 24 hours.",
+                remedy="Until it works, the feed gets no new events. Changes are kept for 24 hours.",
                 command="epochal index status",
                 page="health",
                 runbook=LAGS,
             )
     if late is not None and late > LATE_SECONDS:
         yield KnownProblem(
-            text=f"The newest events came to the feed {ago(late)} after their append",
+            text=f"The newest events reached the feed {ago(late)} after their append",
             remedy="The indexer is slow, is throttled, or was stopped.",
             command="epochal index status",
             page="health",
@@ -145,8 +145,8 @@ def _find_group_problems(name: str, standings: list[GroupStanding]) -> Iterator[
         )
     if paused := min((group.paused for group in standings if group.paused), default=""):
         yield KnownProblem(
-            text=f"{name} is paused since {paused}",
-            remedy="It handles nothing until somebody resumes it.",
+            text=f"{name} has been paused since {paused}",
+            remedy="It handles no events until it is resumed.",
             command=f"epochal groups resume {name}",
             page="reactions",
             group=name,
@@ -160,8 +160,9 @@ def _find_lag_problems(
     stopped = any(group.blocked or group.paused or group.behind is None for group in standings)
     if oldest is not None and oldest > LATE_SECONDS and not stopped:
         yield KnownProblem(
-            text=f"{name} has not handled events that came {ago(oldest)} ago",
-            remedy="A new reaction reads the whole feed first. Otherwise its function fails, or is not called.",
+            text=f"{name} has not handled events that arrived {ago(oldest)} ago",
+            remedy="A new reaction first reads the whole feed. If it is not new, its function fails or is not "
+            "called.",
             command=f"epochal groups show {name}",
             page="reactions",
             group=name,

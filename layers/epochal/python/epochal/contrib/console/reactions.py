@@ -170,7 +170,9 @@ def _replay(services: Services, deployment: Deployment, request: Asked) -> Settl
             cause="" if replayed.failure is None else replayed.failure.cause,
         )
     if services.invoke is None:
-        raise InvalidInput("act", f"must be another: nobody here can handle events for {request.group!r}")
+        raise InvalidInput(
+            "act", f"must not be replay: this console cannot handle events for {request.group!r}"
+        )
     payload = {"command": "replay", "partition": request.partition, "stream": request.stream}
     return _answered(services.invoke(handler_of(services, request.group), payload))
 
@@ -219,7 +221,7 @@ def steer(services: Services, deployment: Deployment, arguments: Mapping[str, st
     """
     act, group, start = _steering(arguments)
     if act == "reset" and start is None:
-        raise InvalidInput("to", "must say where to")
+        raise InvalidInput("to", "must be given: `beginning`, `tail`, a time or a checkpoint")
     if start is not None:
         partitions = [reset.partition for reset in deployment.groups.reset(group, start)]
     elif act == "begin":

@@ -66,12 +66,12 @@ class Guard:
         """
         name = request.host if request.host in LOCAL else request.host.rpartition(":")[0]
         if name not in LOCAL:
-            abort(403, "The console answers to 127.0.0.1 and localhost alone.")
+            abort(403, "The console answers only requests to 127.0.0.1 or localhost.")
         if self.key and not self._has_key():
             return _asked_for_key()
         # Browsers that do not send this header are checked by the origin of their writes alone.
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            abort(403, "Another page leads here. Open the address that the command printed.")
+            abort(403, "This request comes from another site. Open the address that the command printed.")
         if request.method not in ("GET", "HEAD"):
             self._check_write()
         return None
@@ -86,9 +86,9 @@ class Guard:
     def _check_write(self) -> None:
         """Raise 403 unless a write comes from a page of this console, with its token."""
         if request.headers.get("Origin") != request.host_url.rstrip("/"):
-            abort(403, "A write comes from a page of the console alone.")
+            abort(403, "Writes are accepted only from pages of the console.")
         if not _same(request.form.get(TOKEN, ""), self.token):
-            abort(403, "The page is of a console that has ended: open it anew.")
+            abort(403, "This page is from a console that has ended. Open the console again.")
 
 
 def address(port: int, key: str) -> str:
@@ -98,7 +98,9 @@ def address(port: int, key: str) -> str:
 
 def _asked_for_key() -> Response:
     """Make a response of status 401 that asks the browser for the key."""
-    explanation = f"Open the address that the command printed, or be {USER} with the key that is in it.\n"
+    explanation = (
+        f"Open the address that the command printed, or log in as {USER} with the key from that address.\n"
+    )
     realm = f'Basic realm="Epochal console, port {request.host.rpartition(":")[2]}", charset="UTF-8"'
     return Response(
         explanation, 401, {"WWW-Authenticate": realm, "Content-Type": "text/plain; charset=utf-8"}

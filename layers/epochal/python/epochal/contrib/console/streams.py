@@ -63,7 +63,7 @@ def history(deployment: Deployment, arguments: Mapping[str, Any]) -> dict[str, A
     """
     partition, stream = arguments["partition"], arguments["stream"]
     if partition not in partitions_of(deployment.settings):
-        raise InvalidInput("partition", f"must be one that the deployment has, not {partition}")
+        raise InvalidInput("partition", f"must be a partition of this deployment, not {partition}")
     feed = deployment.feed
     end = feed.end_of(partition, stream, 0)
     first = min(whole(arguments, "from", max(0, end - WINDOW), 2**53), end)
@@ -96,7 +96,7 @@ def _stored(
     layout = layout_of(partition)
     read = layout.port.stored_items
     if read is None:
-        raise InvalidInput("stored", f"is not told of {layout.name}")
+        raise InvalidInput("stored", f"is not available for the layout {layout.name}")
     table = deployment.settings.value(layout.table)
     return deployment.driver.run(read(table, stream, first, end)) if end > first else ()
 
