@@ -64,7 +64,7 @@ def test_a_timer_of_a_copy_is_listed_as_one() -> None:
     setting = later("fine", [Event(type="Fined")], at="2030-06-01T09:00:00Z")
     terminal.streams.append("Loan-17", [marked(setting)])
     assert terminal.lines("timers", "list", "Loan-17") == [
-        "Loan-17  fine  2030-06-01T09:00:00  set at 0  Fined  copied, and fires in its original"
+        "Loan-17  fine  2030-06-01T09:00:00  set at 0  Fined  a copy, which fires only in the original stream"
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_timer_is_called_off_once() -> None:
     terminal.lines("append", "Loan-17", "Reminded", "--later", "reminder=14d")
     (timer,) = timers_of(terminal.streams).pending("Loan-17")
     assert terminal.lines("timers", "cancel", "Loan-17", "reminder") == [
-        f"Loan-17: reminder is cancelled, which was due at {timer.due[:19]}"
+        f"Loan-17: cancelled reminder, which was due at {timer.due[:19]}"
     ]
     assert terminal.lines("timers", "list", "Loan-17") == []
     refused = terminal.run("timers", "cancel", "Loan-17", "reminder")
@@ -118,7 +118,7 @@ def test_a_timer_of_tags_is_listed_and_called_off_by_them() -> None:
     missing = terminal.run("timers", "cancel", "hold", "--tag", "seat:4A")
     assert isinstance(missing.exception, NotThere)
     assert terminal.lines("timers", "cancel", *both, "hold") == [
-        f"seat:4A, show:1: hold is cancelled, which was due at {timer.due[:19]}"
+        f"seat:4A, show:1: cancelled hold, which was due at {timer.due[:19]}"
     ]
     assert timers_of(tagged).pending(tags) == ()
 

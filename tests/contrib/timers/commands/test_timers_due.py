@@ -114,14 +114,14 @@ def test_timers_are_armed_anew_by_what_their_streams_say_and_woken_as_the_deploy
     assert {(group, target) for _, group, target in sent.schedules} == {("group", "queue-arn")}
     again = run(world, "rebuild", "--function", "armed", clients=sent)
     assert sent.asked[1:] == ["armed"]
-    assert again.stdout == "3 of 4 timers that were set are pending, and armed\n"
+    assert again.stdout == "3 of 4 timers that were set are pending and armed\n"
 
 
 def test_timers_of_copies_are_taken_over(world: World) -> None:
     world.set("Loan-1", "reminder", DAY, layout="tips")
     StreamCopier(source=StreamSource(world.stores["tips"]), target=world.streams).copy("Loan-1")
     world.feed.index()
-    assert run(world, "take-over").stdout == "1 of 1 timers of copies were pending, and are set anew\n"
+    assert run(world, "take-over").stdout == "1 of 1 timers of copies were pending, and are set again\n"
     assert json.loads(run(world, "take-over", "--json").stdout) == {"settings": 1, "taken": 0, "troubles": []}
     (timer,) = timers_of(world.streams).pending("Loan-1")
     assert (timer.setting, timer.copied) == (1, False)

@@ -34,7 +34,7 @@ def timers() -> None:
 
 
 _TAGS: Final = click.option(
-    "--tag", "tags", multiple=True, help="Of timers of tags, instead of STREAM. May be given again."
+    "--tag", "tags", multiple=True, help="Tag of the timers, instead of STREAM. May be repeated."
 )
 
 
@@ -45,7 +45,7 @@ _TAGS: Final = click.option(
 def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> None:
     """Print the pending timers of STREAM or of --tag, by due time.
 
-    All of the stream is read, or of what has the tags.
+    The whole stream is read, or all events with the tags.
     """
     if (stream is None) is not bool(tags):
         raise InvalidInput("STREAM", "must be given, or --tag in its place, but not both")
@@ -60,9 +60,9 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
 @_TAGS
 @on_streams
 def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Cancel the pending timer NAME of STREAM or of --tag, and print it; an error if none is pending.
+    """Cancel the pending timer NAME of STREAM or of --tag, and print it; fail if none is pending.
 
-    None is pending where it has fired, was cancelled, or never was.
+    No timer is pending if it has fired, was cancelled, or was never set.
     """
     *scope, name = named
     if len(scope) != (0 if tags else 1):
@@ -71,14 +71,14 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
     cancelled = (
         timers_of(streams).cancel(where, name) if scope else timers_of(streams.tagged).cancel(tags, name)
     )
-    timer = there(cancelled, f"{where}: no timer {name} is pending; its events have what became of it")
-    output.document(shown(timer), [f"{where}: {name} is cancelled, which was due at {timer.due[:19]}"])
+    timer = there(cancelled, f"{where}: no timer {name} is pending; the events show what happened to it")
+    output.document(shown(timer), [f"{where}: cancelled {name}, which was due at {timer.due[:19]}"])
 
 
 def _line(timer: Timer) -> str:
     """Return the line that the list of pending timers has for a timer."""
     events = ", ".join(event.type for event in timer.events)
-    copied = "  copied, and fires in its original" if timer.copied else ""
+    copied = "  a copy, which fires only in the original stream" if timer.copied else ""
     where = timer.stream or ", ".join(timer.tags)
     return f"{where}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}{copied}"
 
@@ -88,14 +88,19 @@ def _line(timer: Timer) -> str:
 
 @timers.command("due", short_help="List timers that are due, now or --within, and not fired.")
 @click.option(
-    "--within", type=Seconds(min=0), default=0.0, help="Seconds; what is due by then is listed too."
+    "--within",
+    type=Seconds(min=0),
+    default=0.0,
+    help="Also list timers that are due within this many seconds.",
 )
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Timers at most.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of timers."
+)
 @on_store
 def due(store: OpenedStore, *, within: float, limit: int) -> None:
     """List at most --limit timers that are due, now or --within, and not fired.
 
-    One that was cancelled since it was set is listed, too, until its time has come.
+    A cancelled timer is listed, too, until its due time.
     """
     engine = _engine(store, lambda _: None)
     now = from_unix_nanoseconds(engine.now())
@@ -105,14 +110,16 @@ def due(store: OpenedStore, *, within: float, limit: int) -> None:
 
 @timers.command()
 @click.option(
-    "--function", default="", help="That of the deployed reaction; by the table's name if it is not given."
+    "--function",
+    default="",
+    help="Function of the deployed reaction. The default follows from the name of the table.",
 )
 @on_store
 def rebuild(store: OpenedStore, *, function: str) -> None:
     """Arm every pending timer again, and print how many there are.
 
-    After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
-    again. It sends wake-ups as the deployed reaction does, and asks AWS how.
+    Run it after the table was restored or lost, or after the stage had no timers for a while. It is safe at any time,
+    and can be repeated. It sends wake-ups as the deployed reaction does, with settings that it reads from AWS.
     """
     name = _table(store).removesuffix("-timers")
     send = TimerQueue(
@@ -126,13 +133,13 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
     output.document(view, [*output.harmless("\n".join(rebuilt.troubles)), _said(rebuilt)])
 
 
-@timers.command("take-over", short_help="Set timers of copied or imported streams anew, to fire here.")
+@timers.command("take-over", short_help="Set timers of copied or imported streams again, to fire here.")
 @on_store
 def take_over(store: OpenedStore) -> None:
-    """Set pending timers of copied or imported streams anew, to fire here, and print their number.
+    """Set pending timers of copied or imported streams again, to fire here, and print their number.
 
-    After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
-    when it was. Safe beside everything else, and again.
+    Run it after the last copy, once nothing fires the original timers any more. Each pending timer is set again with
+    the same due time. The command is safe at any time, and can be repeated.
     """
     with output.progress("taking over") as tell:
         taken_over = take_over_all(
@@ -144,7 +151,7 @@ def take_over(store: OpenedStore) -> None:
 
 def _taken(done: TimersRebuilt) -> str:
     """Return the progress line of a take-over: how many timers of copies were set anew."""
-    return f"{done.armed:,} of {done.settings:,} timers of copies were pending, and are set anew"
+    return f"{done.armed:,} of {done.settings:,} timers of copies were pending, and are set again"
 
 
 def _engine(store: OpenedStore, send: Any) -> Engine:
@@ -165,7 +172,7 @@ def _table(store: OpenedStore) -> str:
 
 def _said(done: TimersRebuilt) -> str:
     """Return the progress line of a rebuild: how many timers were armed."""
-    return f"{done.armed:,} of {done.settings:,} timers that were set are pending, and armed"
+    return f"{done.armed:,} of {done.settings:,} timers that were set are pending and armed"
 
 
 def due_view(timer: Armed, now: Ticks) -> dict[str, Any]:

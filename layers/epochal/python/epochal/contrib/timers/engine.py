@@ -232,7 +232,7 @@ class Engine:
             InvalidInput: the engine has no store of this layout.
         """
         if scope.layout not in stores:
-            raise InvalidInput("layout", f"{scope.layout} has no store here that timers could be fired in")
+            raise InvalidInput("layout", f"{scope.layout} has no store here in which to fire timers")
         return stores[scope.layout]
 
 

@@ -169,7 +169,8 @@ def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent
         send(wake_ups)
     except EpochalError as error:
         logger.warning(
-            "wake-ups of timers were not sent: a tick fires these, late", error=describe_chain(error)
+            "wake-ups of timers were not sent: the timers will be fired late, by a sweep",
+            error=describe_chain(error),
         )
 
 
@@ -231,7 +232,7 @@ class TimersFunction:
             try:
                 wake_ups[record["messageId"]] = read_wake_up(record["body"])
             except InvalidInput as error:
-                self.logger.warning("a message is no wake-up of timers", error=describe_chain(error))
+                self.logger.warning("a message is not a wake-up of timers", error=describe_chain(error))
                 failed.append(record["messageId"])
         worked = Worked()
         try:

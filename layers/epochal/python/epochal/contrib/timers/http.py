@@ -187,12 +187,12 @@ def _called_off(
     except Contended:
         raise Problem(
             problems.VERSION_CONFLICT,
-            f"others write to {where} all the time: try again",
+            f"other writers kept changing {where}: try again",
             figures={"Conflicts": 1.0, **consumed(meter.units)},
             **place,
         ) from None
     if timer is None:
-        raise Problem(problems.TIMER_NOT_FOUND, f"{has} no timer {name} that is pending", **place)
+        raise Problem(problems.TIMER_NOT_FOUND, f"{has} no pending timer {name}", **place)
     view = AnswerSize().put(shown(timer), _frame(timer))
     return answer(meter, view, figures=appends((timer,), replayed=False))
 

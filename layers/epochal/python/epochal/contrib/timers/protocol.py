@@ -188,7 +188,7 @@ def read_wake_up(body: str) -> Wake:
         since, until = (parse_time(message[name], name) for name in ("since", "until"))
         return Wake(shard=int(message["shard"]), since=since, until=until)
     except (CorruptData, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput("body", f"is no wake-up of timers: {error!r}") from error
+        raise InvalidInput("body", f"is not a wake-up of timers: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def advance(feed: MemoryStore, reactions: Sequence[Reaction | Composite | type],
             return fired
         since, still = (since, still + 1) if feed.now() - since < _STILL else (feed.now(), 0)
         if still == _MOST:
-            rule = f"would not end: {due.stream or due.tags} sets timers anew that are due at once, again and again"
+            rule = f"would not end: {due.stream or due.tags} keeps setting timers that are due at once"
             raise InvalidInput("advance", rule)
         worked = engine.sweep(grace=Ticks(-1))
         for _, error in worked.failures:
