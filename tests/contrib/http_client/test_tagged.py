@@ -66,5 +66,5 @@ def test_events_with_ids_are_repeated_by_them_and_found(memory: MemoryApi) -> No
     assert found is not None
     assert found.tags == ("course:1", "student:7")
     assert tagged.event(str(uuid.uuid4())) is None
-    with pytest.raises(InvalidInput, match="must all have an id, or none"):
+    with pytest.raises(InvalidInput, match="must all have an id, or all have none"):
         tagged.append([event(id=str(uuid.uuid4())), event()])

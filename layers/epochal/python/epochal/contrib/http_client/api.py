@@ -190,7 +190,7 @@ class ApiClient:
         """Send a request to the API once, authorized anew, and return the whole answer; else raise `NoAnswer`."""
         answer = self.send(replace(request, headers={**request.headers, **self.auth(request)}))
         if _is_cut(answer):
-            raise NoAnswer(f"the answer to {request.method} was cut")
+            raise NoAnswer(f"the response to {request.method} was truncated")
         return answer
 
 

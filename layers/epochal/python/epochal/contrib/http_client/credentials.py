@@ -78,7 +78,7 @@ class _Signatures:
         region = self.region or (of_aws[1] if of_aws else Session().get_config_variable("region"))
         if not region:
             raise Misconfigured(
-                f"no region is known to sign requests to {host} for",
+                f"no region is known for signing requests to {host}",
                 "pass sigv4(region=…), or set AWS_REGION",
             )
         signed = AWSRequest(request.method, request.url, dict(request.headers), request.body)

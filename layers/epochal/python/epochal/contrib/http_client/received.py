@@ -98,10 +98,10 @@ def _fetched(api: ApiClient, link: Mapping[str, Any]) -> bytes:
     if answer.status == 404:  # noqa: PLR2004  of S3
         raise MissingBody(link["sha256"])
     if answer.status != 200:  # noqa: PLR2004  of S3
-        rule = f"it answered {answer.status}: links are good for 15 minutes after their answer"
+        rule = f"status {answer.status}; links are valid for 15 minutes"
         raise Refused("GetObject from the bucket of the API", rule)
     if sha256(answer.body).hexdigest() != link["sha256"]:
-        raise CorruptData(f"the body {link['sha256']} arrived with another hash")
+        raise CorruptData(f"the downloaded body {link['sha256']} has another hash")
     return decode_inline(Encoded(_ENCODINGS[link["encoding"]], answer.body))
 
 

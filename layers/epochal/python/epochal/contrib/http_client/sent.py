@@ -150,6 +150,6 @@ def upload(api: ApiClient, body: bytes) -> Claim:
     request = HttpRequest(method="PUT", url=document["url"], headers={**document["headers"]}, body=body)
     answer = api.settled(request, signed=False)
     if answer.status not in (*_UPLOADED, _THERE):
-        raise Refused("PutObject to the bucket of the API", f"it answered {answer.status}")
+        raise Refused("PutObject to the bucket of the API", f"status {answer.status}")
     claim = document["claim"]
     return Claim(key=claim["key"], sha256=claim["sha256"], size=claim["bytes"])

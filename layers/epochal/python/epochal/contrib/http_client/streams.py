@@ -254,7 +254,7 @@ class HttpStreams:
         members = []
         for place, append in enumerate(appends):
             if append.takes is not None:
-                rule = "must be None: the API decides what an answer holds"
+                rule = "must be None: the API decides what a response contains"
                 raise InvalidInput(f"appends[{place}].takes", rule)
             key = {"idempotencyKey": key_of(append.idempotency_key)}
             condition = condition_members(append.fail_if, append.after)
@@ -318,10 +318,10 @@ class HttpStreams:
         document = reply.document
         version, low_water, token = document["version"], document["lowWater"], token_of(document)
         if token is None:
-            raise CorruptData(f"the state of {stream} came without its token")
+            raise CorruptData(f"the state of {stream} arrived without its token")
         unfolds = [recorded_unfold(self.api, shown) for shown in document["unfolds"]]
         if None in unfolds:
-            raise InvalidInput("stream", f"{stream} has unfolds that no answer holds: over 5.5 MB")
+            raise InvalidInput("stream", f"{stream} has unfolds of over 5.5 MB, too large for a response")
         carried = [self._whole(recorded_event(self.api, shown)) for shown in document.get("events", ())]
         if start is not None and events:
             carried = self._from(stream, start, carried, version, low_water)
@@ -552,7 +552,7 @@ class HttpStreams:
         alone = self.page(stream, start=index, limit=1)
         if not alone.events or alone.omitted:
             raise InvalidInput(
-                "stream", f"{stream} has at {index} an event that no answer holds: over 5.5 MB"
+                "stream", f"{stream} has an event of over 5.5 MB, too large for a response, at index {index}"
             )
         return alone.events[0]
 

@@ -96,7 +96,8 @@ class HttpTaggedEvents:
         names = [event.id is not None for event in events]
         if any(names) and not all(names):
             raise InvalidInput(
-                "events", "must all have an id, or none: an append is repeated by its ids or its key"
+                "events",
+                "must all have an id, or all have none: a repeated append is found by its ids or its key",
             )
         events = with_metadata(events)
         sent, _ = with_uploads(self.api, events, None)
@@ -186,7 +187,7 @@ class HttpTaggedEvents:
             raise reply.error
         event = recorded_event(self.api, reply.document)
         if isinstance(event, Omitted):
-            raise InvalidInput("event_id", f"{event_id} is an event that no answer holds: over 5.5 MB")
+            raise InvalidInput("event_id", f"{event_id} is an event of over 5.5 MB, too large for a response")
         return event
 
     def _whole(self, event: Recorded | Omitted) -> Recorded:
@@ -195,7 +196,7 @@ class HttpTaggedEvents:
             return event
         alone = self.event(event.event.id)
         if alone is None:
-            raise CorruptData(f"the event {event.event.id} is listed, and is not found by its id")
+            raise CorruptData(f"the event {event.event.id} is listed, but not found by its id")
         return alone
 
 
