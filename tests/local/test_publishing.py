@@ -191,12 +191,12 @@ def test_an_address_gets_them_as_a_batch_and_fails_the_delivery_otherwise(addres
     ((kind, content),) = Web.taken
     assert kind == "application/cloudevents-batch+json"
     assert [each["id"] for each in json.loads(content)] == IDS
-    with pytest.raises(Unavailable, match="did not take 3 events"):
+    with pytest.raises(Unavailable, match="did not accept 3 events"):
         recipient("webhook", f"{address}/full")(EVENTS)
 
 
 def test_an_address_that_sends_elsewhere_has_taken_nothing(address: str) -> None:
-    with pytest.raises(Unavailable, match="did not take 3 events: HTTP Error 302"):
+    with pytest.raises(Unavailable, match="did not accept 3 events: HTTP Error 302"):
         recipient("webhook", f"{address}/moved")(EVENTS)
 
 

@@ -95,7 +95,7 @@ class TestPublishing:
 
     def test_a_function_that_does_not_run_is_noticed(self) -> None:
         account = Account({"publisher": publisher()})
-        with pytest.raises(Broken, match="has not sent it to https://queue"):
+        with pytest.raises(Broken, match="has not sent the event to https://queue"):
             publish(account.proof())
 
     @pytest.mark.parametrize("changed", [{"categories": ("Order",)}, {"types": ("Placed",)}])
@@ -156,11 +156,11 @@ class TestALake:
         assert '"shop_lake"."events"' in last
 
     def test_one_that_lacks_an_event_is_noticed(self) -> None:
-        with pytest.raises(Broken, match="after 180 s it has 2 of 3 events of EpochalProof-m1-a"):
+        with pytest.raises(Broken, match="after 180 s, the lake has 2 of 3 events of EpochalProof-m1-a"):
             lake(self.proof(Athena(table=[2] * 9, view=3)))
 
     def test_a_view_that_has_an_event_twice_is_noticed(self) -> None:
-        with pytest.raises(Broken, match="its view has 4 rows"):
+        with pytest.raises(Broken, match="the view of the lake has 4 rows"):
             lake(self.proof(Athena(table=[3], view=4)))
 
     def test_a_query_that_athena_refuses_is_noticed(self) -> None:
@@ -170,7 +170,7 @@ class TestALake:
     def test_without_one_nothing_is_proven(self) -> None:
         with pytest.raises(Unproven, match="has no lake"):
             lake(Account({}).proof())
-        with pytest.raises(Unproven, match="no lake is sent events"):
+        with pytest.raises(Unproven, match="no lake receives events"):
             lake(self.proof(Athena([3], 3), categories=("Order",)))
 
 

@@ -201,7 +201,7 @@ def test_what_is_too_large_for_a_message_is_referred_to_and_can_be_got() -> None
     bucket, _, key = found["dataref"].removeprefix("s3://").partition("/")
     assert (bucket, kept.objects[key]) == ("shop-bodies", large.data)
     assert not {"data", "data_base64"} & found.keys()
-    with pytest.raises(InvalidInput, match="must be there"):
+    with pytest.raises(InvalidInput, match="is needed for events that are too large"):
         publisher(PUBLICATION, None, "", Taken())(delivery(large))
 
 
@@ -398,7 +398,7 @@ def test_what_is_no_cloud_event_is_refused_with_its_place(what: dict[str, Any], 
     with pytest.raises(InvalidInput) as refused:
         message(PLACED, CloudEvent(**{"type": "t", **what}), "s")
     assert refused.value.field == field
-    with pytest.raises(InvalidInput, match="must answer a CloudEvent or None, not dict"):
+    with pytest.raises(InvalidInput, match="must return a CloudEvent or None, not dict"):
         message(PLACED, {"type": "t"}, "s")  # type: ignore[arg-type]
 
 

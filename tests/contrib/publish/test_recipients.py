@@ -92,7 +92,7 @@ class Client:
 @pytest.mark.parametrize("kind", [kind for kind in BATCHES if kind != "firehose"])
 @pytest.mark.parametrize("failing", [{0}, {9}, set(range(10))])
 def test_a_batch_of_which_one_event_is_not_taken_has_failed(kind: str, failing: set[int]) -> None:
-    with pytest.raises(Unavailable, match=f"{len(failing)} of 10 events were not taken: InternalFailure"):
+    with pytest.raises(Unavailable, match=f"{len(failing)} of 10 events were not accepted: InternalFailure"):
         recipient(kind, PLACES[kind], client=Client(failing))(EVENTS)
 
 
@@ -114,7 +114,7 @@ def test_a_batch_that_is_taken_says_nothing(kind: str) -> None:
 @pytest.mark.parametrize("failing", [0, 3, 9])
 def test_in_order_nothing_is_taken_after_an_event_that_was_not(kind: str, failing: int) -> None:
     client = Client({failing})
-    with pytest.raises(Unavailable, match="1 of 1 events were not taken"):
+    with pytest.raises(Unavailable, match="1 of 1 events were not accepted"):
         recipient(kind, FIFOS[kind], client=client)(EVENTS)
     assert client.taken == list(range(failing))
 
@@ -307,7 +307,7 @@ def test_no_request_is_larger_than_aws_takes(kind: str) -> None:
 
 def test_a_recipient_that_there_is_not_is_refused() -> None:
     for refused in (recipient, limit_of):
-        with pytest.raises(InvalidInput, match="must be bus, queue, topic, stream, firehose, webhook"):
+        with pytest.raises(InvalidInput, match="must be one of bus, queue, topic, stream, firehose, webhook"):
             refused("pigeon", "home")  # type: ignore[operator]
 
 
@@ -339,7 +339,7 @@ def test_records_that_firehose_does_not_take_are_sent_again_by_themselves(
 
 def test_a_record_that_firehose_never_takes_fails_the_delivery_in_the_end(pauses: list[float]) -> None:
     client = Client({2, 10, 11, 12})
-    with pytest.raises(Unavailable, match="1 of 10 events were not taken: InternalFailure"):
+    with pytest.raises(Unavailable, match="1 of 10 events were not accepted: InternalFailure"):
         recipient("firehose", "lake", client=client)(EVENTS)
     assert len(client.entries) == 13
     assert pauses == [*AGAIN]

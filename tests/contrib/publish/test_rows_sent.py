@@ -128,5 +128,5 @@ def test_a_store_without_a_bucket_says_so_of_a_row_that_is_too_large() -> None:
     taken = Taken()
     large = of(0, b'"%s"' % (b"x" * 1_100_000))
     delivery = Delivery(group="lake", partition=0, stream="Order-7", events=(large,))
-    with pytest.raises(InvalidInput, match="must be there"):
+    with pytest.raises(InvalidInput, match="is needed for events that are too large"):
         publisher(LAKE, None, "", taken, LIMITS["firehose"])(delivery)

@@ -49,7 +49,7 @@ def test_a_key_may_be_bare_base64_and_end_with_a_line() -> None:
     ["", "whsec_", "not base64!", base64.b64encode(b"k" * 23).decode(), base64.b64encode(b"k" * 65).decode()],
 )
 def test_what_is_no_key_is_refused_and_not_quoted(secret: str) -> None:
-    with pytest.raises(InvalidInput, match="sign_with: must be the base64 of 24 to 64 bytes") as caught:
+    with pytest.raises(InvalidInput, match="sign_with: must be 24 to 64 bytes in base64") as caught:
         signing_key(secret)
     assert len(secret) < 7 or secret not in str(caught.value)
 

@@ -101,10 +101,10 @@ class Webhook:
             raise BadSetting("Publish.to", f"must be a construct, or an https:// address, not {address!r}")
         if not _HEADER.fullmatch(header) or header.lower() in _TAKEN:
             raise BadSetting(
-                "Webhook.header", f"must be a header that requests do not have yet, not {header!r}"
+                "Webhook.header", f"must be a header that requests do not already have, not {header!r}"
             )
         if header != "Authorization" and authorization is None:
-            raise BadSetting("Webhook.header", "means nothing without authorization, its value")
+            raise BadSetting("Webhook.header", "needs authorization, which is its value")
         self.address: Final = address
         self.sign_with: Final = sign_with
         self.authorization: Final = authorization
@@ -196,7 +196,9 @@ class Publish(Reaction):
         there = Webhook(to) if isinstance(to, str) else to
         kind, place, permissions = _reached(there, store)
         if as_rows and (own or kind != "firehose"):
-            raise BadSetting("Publish.as_rows", "is for a delivery stream, and without a mapping or a codec")
+            raise BadSetting(
+                "Publish.as_rows", "needs a delivery stream as the recipient, and no mapping or codec"
+            )
         publication = Publication(
             name=name,
             to=kind,
@@ -233,7 +235,7 @@ def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Pa
     keywords = {"mapping": mapping, "codec": codec}
     said = {name: place for name, place in keywords.items() if place is not None}
     if len(said) > 1:
-        raise BadSetting("Publish.codec", "means nothing beside a mapping, which reads by its own codec")
+        raise BadSetting("Publish.codec", "must not be given with a mapping, which uses its own codec")
     if (entry is None) != (not said):
         raise BadSetting("Publish.entry", "must be given together with a mapping or a codec")
     if entry is None:

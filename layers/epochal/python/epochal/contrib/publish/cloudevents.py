@@ -157,7 +157,7 @@ def message(
         InvalidInput: `shown` is not a valid CloudEvent.
     """
     if not isinstance(shown, CloudEvent):
-        raise InvalidInput("mapping", f"must answer a CloudEvent or None, not {type(shown).__name__}")
+        raise InvalidInput("mapping", f"must return a CloudEvent or None, not {type(shown).__name__}")
     data = shown.data if isinstance(shown.data, bytes) else _json_of(shown.data)
     head = {"specversion": "1.0", "id": name_of(event), "source": source, **_attributes(shown)}
     whole = _text(head, _content(data, shown.content_type))
@@ -262,17 +262,18 @@ def _attributes(shown: CloudEvent) -> dict[str, Extension]:
         InvalidInput: an attribute is not valid.
     """
     if not shown.type:
-        raise InvalidInput("type", "must not be empty: what kind of event is it to others?")
+        raise InvalidInput("type", "must not be empty: it tells recipients the kind of the event")
     if shown.time and not _TIME.fullmatch(shown.time):
-        raise InvalidInput("time", "must be a time as RFC 3339 has it, with its offset")
+        raise InvalidInput("time", "must be a time in RFC 3339 format, with an offset")
     for name, value in shown.extensions.items():
         if name in _SET | _DATA or not _EXTENSION.fullmatch(name):
             rule = (
-                "must be named by at most 40 small letters and digits, and not as an attribute of CloudEvents"
+                "must have a name of at most 40 lower-case letters and digits that is not an attribute of "
+                "CloudEvents"
             )
             raise InvalidInput(f"extensions.{name}", rule)
         if not isinstance(value, str) and not _is_extension(name, value):
-            raise InvalidInput(f"extensions.{name}", "must be text, a boolean or an integer of 32 bits")
+            raise InvalidInput(f"extensions.{name}", "must be text, a boolean or a 32-bit integer")
     attributes = {"type": shown.type, "subject": shown.subject, "time": shown.time}
     return {name: value for name, value in attributes.items() if value} | dict(shown.extensions)
 
@@ -286,7 +287,7 @@ def _json_of(value: Any) -> bytes:
     try:
         return json.dumps(value)
     except (TypeError, ValueError) as error:
-        raise InvalidInput("data", f"must be bytes or JSON: {error}") from error
+        raise InvalidInput("data", f"must be bytes or a JSON value: {error}") from error
 
 
 def _content(data: bytes, content_type: str) -> str:

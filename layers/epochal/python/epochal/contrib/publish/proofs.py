@@ -40,9 +40,7 @@ def publications_of(proof: ProofRun) -> list[Publication]:
     ]
 
 
-@trial(
-    "each recipient takes what the stage publishes to it: the reaction gets past it, and parks nothing", 0.001
-)
+@trial("each recipient accepts the events that the stage publishes to it, and the reaction parks none", 0.001)
 def publish(proof: ProofRun) -> str:
     """Append an event, wait until each publishing reaction has sent it, and return a report, or raise.
 
@@ -52,7 +50,10 @@ def publish(proof: ProofRun) -> str:
     """
     publications = publications_of(proof)
     if not publications:
-        rule = f"the stage publishes no events of {CATEGORY}: --also names the stack of a Publish, categories name it"
+        rule = (
+            f"the stage publishes no events of {CATEGORY}: add the stack of a Publish with --also, or the "
+            "category to its categories"
+        )
         raise Unproven(rule)
     writer = checks.stream_writer(proof, "publish")
     begins, began = ends_of_feed(proof), proof.clock()
@@ -74,7 +75,8 @@ def publish(proof: ProofRun) -> str:
             partial(has_reached, proof, publication.name, places[0]), checks.FEED_SECONDS, every=1.0
         ):
             failures.append(
-                f"{publication.name} has not sent it to {publication.place}: see its log and its alarms"
+                f"{publication.name} has not sent the event to {publication.place}: check its log and its "
+                "alarms"
             )
         elif (standing := standing_at(proof, publication.name, places[0])) is not None and standing.parked:
             failures.append(

@@ -81,7 +81,7 @@ def publication_of(environment: Mapping[str, str]) -> Publication:
         InvalidInput: the variable is not there.
     """
     if PUBLISH not in environment:
-        raise InvalidInput(PUBLISH, "must say what is forwarded, and where to")
+        raise InvalidInput(PUBLISH, "must define which events are published, and where")
     settings = json.loads(environment[PUBLISH])
     lists = {name: tuple(settings[name]) for name in ("categories", "types") if name in settings}
     return Publication(**{**settings, **lists})
@@ -137,7 +137,7 @@ def publisher(
     def keep(content: bytes) -> str:
         """Store content that is too large for a message in the bucket, and return its address."""
         if bodies is None:
-            raise InvalidInput("bucket", "must be there for events that are too large for a message")
+            raise InvalidInput("bucket", "is needed for events that are too large for a message")
         claim = claim_for(Encoded(DIRECT, content))
         bodies.put(claim, content)
         return f"s3://{bucket}/{claim.key}"

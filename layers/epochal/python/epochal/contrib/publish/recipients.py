@@ -91,7 +91,7 @@ def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = No
         InvalidInput: there is no such kind.
     """
     if kind not in LIMITS:
-        raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
+        raise InvalidInput("to", f"must be one of {', '.join(LIMITS)}")
     limit = LIMITS[kind]
     if most is None and kind in ("queue", "topic"):
         most = _told_by(kind, client or lazily(partial(service_client, _SENDERS[kind][0])), place)
@@ -131,7 +131,7 @@ def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None 
         InvalidInput: there is no such kind.
     """
     if kind not in LIMITS:
-        raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
+        raise InvalidInput("to", f"must be one of {', '.join(LIMITS)}")
     if kind == "webhook":
         return to_webhook(place, proof or Proof())
     service, send = _SENDERS[kind]
@@ -290,4 +290,4 @@ def _ordered(event: Message, place: str) -> dict[str, str]:
 def _all_taken(failed: Sequence[str], events: Sequence[Message]) -> None:
     """Raise `Unavailable` if any of the messages failed, with the first error code."""
     if failed:
-        raise Unavailable(f"{len(failed)} of {len(events)} events were not taken: {failed[0]}")
+        raise Unavailable(f"{len(failed)} of {len(events)} events were not accepted: {failed[0]}")

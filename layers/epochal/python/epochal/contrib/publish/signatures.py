@@ -39,7 +39,7 @@ def signing_key(secret: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not least <= len(key) <= most:
-        rule = f"must be the base64 of {least} to {most} bytes, with or without {_PREFIX} before it"
+        rule = f"must be {least} to {most} bytes in base64, with or without the prefix {_PREFIX}"
         raise InvalidInput("sign_with", rule) from None
     return key
 
@@ -52,7 +52,7 @@ def header_value(secret: str) -> str:
     """
     value = secret.strip()
     if not _HEADER.fullmatch(value):
-        raise InvalidInput("authorization", "must be one line of ASCII, which is all of the header's value")
+        raise InvalidInput("authorization", "must be one line of ASCII: the whole value of the header")
     return value
 
 

@@ -97,7 +97,7 @@ def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None
         InvalidInput: the address does not begin with `https://` or `http://`.
     """
     if not address.startswith(("https://", "http://")):
-        raise InvalidInput("to", "must be an address of the web")
+        raise InvalidInput("to", "must be an http:// or https:// address")
 
     def send(events: Sequence[Message]) -> None:
         """Send messages in one POST request with the proof's headers; raise `Unavailable` unless it succeeds.
@@ -114,6 +114,6 @@ def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None
         except (OSError, HTTPException) as error:
             if isinstance(error, HTTPError) and error.code in _REFUSED:
                 proof.forget()
-            raise Unavailable(f"{address} did not take {len(events)} events: {error}") from error
+            raise Unavailable(f"{address} did not accept {len(events)} events: {error}") from error
 
     return send
