@@ -294,20 +294,26 @@ def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> 
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        (Send("Bank", Charge(1)), "must have a decider for 'Bank'"),
-        (Send("carrier", Charge(1)), "must have a decider for 'carrier'"),
-        (Call("nobody", Charge(1)), "must have a function for 'nobody'"),
-        (Publish("Payment", Charge(1)), "must have a function for 'Payment'"),
-        ("hello", "must answer with outputs, not str"),
+        (Send("Bank", Charge(1)), "must include a decider for 'Bank'"),
+        (Send("carrier", Charge(1)), "must include a decider for 'carrier'"),
+        (Call("nobody", Charge(1)), "must include a function for 'nobody'"),
+        (Publish("Payment", Charge(1)), "must include a function for 'Payment'"),
+        ("hello", "must return outputs, not str"),
         (Append("Order", [Event(type="Raw")]), "Event is not registered with the codec"),
         (Append("Or der-1", [Charged(1)]), "to: may hold only ASCII"),
         (Append("Or der", [Charged(1)]), "to: may hold only ASCII"),
-        (Append("Order", []), "must append events to Order, not none"),
+        (Append("Order", []), "must append at least one event to Order"),
         (Append("Order", Charged(1)), "events: must be a list of events, not Charged"),  # type: ignore[arg-type]
         (Append(17, [Charged(1)]), "to: must be text, not int"),  # type: ignore[arg-type]
-        (later("late", [GaveUp(), GaveUp()], at=after(days=1)), "react: must set timers of one event"),
-        (later("late", [GaveUp()], at=after(days=1), tags=["a:1"]), "react: must set timers of one event"),
-        (Event(type="Placed"), "react: must answer with outputs, not Event"),
+        (
+            later("late", [GaveUp(), GaveUp()], at=after(days=1)),
+            "react: must set timers with exactly one event",
+        ),
+        (
+            later("late", [GaveUp()], at=after(days=1), tags=["a:1"]),
+            "react: must set timers with exactly one event",
+        ),
+        (Event(type="Placed"), "react: must return outputs, not Event"),
         (Send("Payment-a b", Charge(1)), "to: may hold only ASCII"),
         (Send("checkout", Charge(1)), "checkout-1, the instance's own stream"),
         (Send("checkout-1", Charge(1)), "checkout-1, the instance's own stream"),
@@ -327,7 +333,7 @@ def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: An
         ({"name": "check-out"}, "letters and digits"),
         ({"categories": ["Order", "checkout"]}, "the process's own"),
         ({"version": 0}, "at least 1"),
-        ({"before": checkout(Outside())}, "of a lower version"),
+        ({"before": checkout(Outside())}, "a lower version"),
         ({"key": "id"}, "must be a function"),
         ({"sources": "tips"}, "sources"),
         ({"codec": None}, "codec: must be a codec"),
@@ -335,8 +341,8 @@ def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: An
         ({"targets": {"news": None}}, r"targets\['news'\]: must be a function, not NoneType"),
         ({"begins": Placed}, "begins: must be a list of classes"),
         ({"begins": ["Placed"]}, "begins: must be a list of classes, not str"),
-        ({"begins": [int]}, "begins: must be classes of the codec, not int"),
-        ({"begins": [Placed, Checkout]}, "begins: must be classes of the codec, not Checkout"),
+        ({"begins": [int]}, "begins: must contain only classes of the codec, not int"),
+        ({"begins": [Placed, Checkout]}, "begins: must contain only classes of the codec, not Checkout"),
         ({"attempts": 0}, "attempts: must be at least 1"),
         ({"attempts": "5"}, "attempts: must be a number, not str"),
         ({"members": 0}, "members: must be at least 1"),
@@ -362,7 +368,7 @@ def test_a_class_whose_states_cannot_begin_without_arguments_is_refused() -> Non
         def react(self, _: Any) -> Iterable[Output]:
             return ()
 
-    with pytest.raises(InvalidInput, match="state: must be made without arguments"):
+    with pytest.raises(InvalidInput, match="state: must be callable without arguments"):
         process(name="strict", categories=["Order"], codec=CODEC)(Strict)
 
 

@@ -63,5 +63,5 @@ def test_a_claim_that_is_wrong_says_what_was_found() -> None:
 
 def test_an_output_that_a_store_would_refuse_is_refused() -> None:
     lost = replace(PROCESS, react=lambda _, __: [Send("Bank", Charge(1))])
-    with pytest.raises(InvalidInput, match="must have a decider for 'Bank'"):
+    with pytest.raises(InvalidInput, match="must include a decider for 'Bank'"):
         given_process(lost).when(Placed(10))

@@ -212,7 +212,7 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
             must_be(Iterable, events, "events", "a list of events")
             records = [event_record(codec.encode(event)) for event in events]
             if not records:
-                raise InvalidInput("react", f"must append events to {to}, not none")
+                raise InvalidInput("react", f"must append at least one event to {to}")
             return record(APPEND, {"to": stream_for(to, instance), "events": records})
         case Publish(to=to, message=message) | Call(to=to, message=message):
             _check(callable(targets.get(to)), to, "a function")
@@ -224,17 +224,19 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
             return later(name, [codec.encode(message)], at=due)
         case Later():
             raise InvalidInput(
-                "react", "must set timers of one event, which becomes an input, and without tags"
+                "react", "must set timers with exactly one event, which becomes an input, and without tags"
             )
         case Event() if name_cancelled(output) is not None:
             return output
         case Done():
             return record(DONE, {})
         case _:
-            raise InvalidInput("react", f"must answer with outputs, not {type(output).__name__}")
+            raise InvalidInput("react", f"must return outputs, not {type(output).__name__}")
 
 
 def _check(there: bool, name: str, what: str) -> None:
     """Raise `InvalidInput` unless the target of an output is there; `what` names its kind."""
     if not there:
-        raise InvalidInput("targets", f"must have {what} for {name!r}, which `react` has an output for")
+        raise InvalidInput(
+            "targets", f"must include {what} for {name!r}, because `react` returned an output to it"
+        )

@@ -162,15 +162,18 @@ class Process(Composite):
         """Raise `InvalidInput` unless the process's attributes are valid."""
         must_be(str, self.name, "name", "text")
         if not NAME.fullmatch(self.name):
-            raise InvalidInput("name", "must be 1 to 56 letters and digits: the category of streams")
+            raise InvalidInput(
+                "name",
+                "must be 1 to 56 letters and digits, because it is the category of the process's streams",
+            )
         if self.name in self.categories:
             raise InvalidInput(
-                "categories", "must not have the process's own, whose events are inputs anyway"
+                "categories", "must not include the process's own category, whose events are inputs anyway"
             )
         must_be_plain(self.evolve, "evolve")
         must_be_plain(self.react, "react", may_yield=True)
         must_be_plain(self.key, "key")
-        must_be(EventCodec, self.codec, "codec", "a codec, as of json_codec(…)")
+        must_be(EventCodec, self.codec, "codec", "a codec, such as json_codec(…) makes")
         must_be(Mapping, self.targets, "targets", "a dict by names")
         for name, target in self.targets.items():
             if not isinstance(target, Target):
@@ -183,17 +186,18 @@ class Process(Composite):
         must_be_whole(self.version, "version", 1)
         if self.before is None and self.version > 1:
             rule = (
-                f"must be the process of the version before {self.version}, for instances that began with it"
+                f"must be the process of the version before {self.version}, for instances that began with "
+                "that one"
             )
             raise InvalidInput("before", rule)
         if self.before is not None and (self.before.name, self.version) <= (self.name, self.before.version):
-            raise InvalidInput("before", "must be of the same name and of a lower version")
+            raise InvalidInput("before", "must have the same name and a lower version")
         self._form  # noqa: B018  raises where there is none
         try:
             self.state()
         except TypeError as error:
             raise InvalidInput(
-                "state", f"must be made without arguments, as an instance begins: {error}"
+                "state", f"must be callable without arguments, to make the state of a new instance: {error}"
             ) from None
 
     def _check_begins(self) -> None:
@@ -205,7 +209,7 @@ class Process(Composite):
         for kind in self.begins or ():
             must_be(type, kind, "begins", "a list of classes")
             if kinds and self.codec.sealing is None and kind not in kinds | {CommandRefused, Stored}:
-                raise InvalidInput("begins", f"must be classes of the codec, not {kind.__name__}")
+                raise InvalidInput("begins", f"must contain only classes of the codec, not {kind.__name__}")
 
     @cached_property
     def _form(self) -> ValueForm:
@@ -233,7 +237,7 @@ class Process(Composite):
             InvalidInput: the process has no such version.
         """
         if version not in self.versions:
-            rule = f"must lead to version {version} of {self.name}, which instances began with"
+            rule = f"must lead to version {version} of {self.name}, because instances began with it"
             raise InvalidInput("before", rule)
         return self.versions[version]
 
@@ -312,7 +316,7 @@ class Process(Composite):
                     return None
                 must_be(str, key, "key", "text, or None for no instance")
                 if key == "":
-                    raise InvalidInput("key", "must not be empty: None is for no instance")
+                    raise InvalidInput("key", "must not be empty: return None for no instance")
                 return f"{self.name}-{key}"
         return None
 
