@@ -42,7 +42,7 @@ def test_a_category_is_a_channel_with_a_message_for_each_type() -> None:
     assert list(document["channels"]) == ["feed", "Flight", "Gr_f6__df_e"]
     channel = document["channels"]["Flight"]
     assert channel["address"] == "Flight-{id}"
-    assert channel["parameters"] == {"id": {"description": "Which Flight it is."}}
+    assert channel["parameters"] == {"id": {"description": "Id of the Flight."}}
     assert channel["messages"] == {
         "Boarded": {"$ref": "#/components/messages/Flight.Boarded"},
         "Leg": {"$ref": "#/components/messages/Flight.Leg"},

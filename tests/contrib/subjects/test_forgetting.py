@@ -428,7 +428,7 @@ def test_kms_wraps_keys_and_unwraps_them_for_their_subject_alone() -> None:
     wrapping = KmsWrapping(client, client.create_key()["KeyMetadata"]["KeyId"])
     key, wrapped = wrapping.fresh("ada")
     assert (len(key), wrapping.unwrap("ada", wrapped)) == (32, key)
-    with pytest.raises(CorruptData, match="not its own"):
+    with pytest.raises(CorruptData, match="was not made for it"):
         wrapping.unwrap("ben", wrapped)
     subjects = Subjects(
         driver=Driver(execute=MemoryTables({SUBJECT_KEYS.kind: SUBJECT_KEYS}).execute, meter=Meter()),
@@ -526,6 +526,6 @@ def test_an_event_that_a_sealed_codec_refuses_is_not_quoted(event: Signed) -> No
         codec.encode(event)
     assert str(raised.value) == (
         "events.Signed: has a value that could not be read back; "
-        "encode it with the codec that is sealed to see which"
+        "encode it with the codec before sealing to see which"
     )
     assert raised.value.__context__ is None

@@ -64,9 +64,12 @@ def test_the_layer_is_small_since_no_library_is_in_it(tmp_path: Path) -> None:
     [
         (None, "No such file"),
         ("{", "events.json: Expecting"),
-        ("[]", "must be a document of `epochal schema`"),
-        ('{"$defs": {}}', "must be a document of `epochal schema`"),
-        ('{"$defs": {"A": {"unevaluatedItems": false}}}', "A: unevaluatedItems has no form"),
+        ("[]", "must be a document printed by `epochal schema`"),
+        ('{"$defs": {}}', "must be a document printed by `epochal schema`"),
+        (
+            '{"$defs": {"A": {"unevaluatedItems": false}}}',
+            "A: unevaluatedItems cannot be expressed in draft 7",
+        ),
     ],
 )
 def test_a_file_that_nothing_can_be_checked_by_is_refused_by_its_setting(

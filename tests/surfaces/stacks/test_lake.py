@@ -279,7 +279,7 @@ def test_what_firehose_or_glue_would_refuse_is_refused_at_synthesis(said: dict[s
 
 def test_rows_are_for_a_delivery_stream_alone() -> None:
     stack = Stack(App(), "Shop")
-    with pytest.raises(BadSetting, match="as_rows is for a delivery stream"):
+    with pytest.raises(BadSetting, match="as_rows needs a delivery stream"):
         Publish(stack, "Rows", store=stored(stack), to=sqs.Queue(stack, "To"), as_rows=True)
 
 

@@ -625,7 +625,7 @@ def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: P
         ({"entry": "."}, "Publish.entry is the folder of a mapping or a codec"),
         ({"entry": ".", "mapping": "nowhere:shown"}, "Publish.mapping must be module:name of a file in"),
         ({"entry": ".", "codec": "orders.codec"}, "Publish.codec must be module:name of a file in"),
-        ({"entry": ".", "codec": "a:b", "mapping": "a:b"}, "Publish.codec means nothing beside a mapping"),
+        ({"entry": ".", "codec": "a:b", "mapping": "a:b"}, "Publish.codec must not be given with a mapping"),
     ],
 )
 def test_code_that_is_not_there_is_refused_when_the_app_is_synthesised(
@@ -673,8 +673,8 @@ def test_an_address_proves_itself_with_secrets_that_only_its_function_reads(shop
     ("header", "rule"),
     [
         ("X Key", "must be a header"),
-        ("webhook-id", "must be a header that requests do not have"),
-        ("X-Key", "means nothing"),
+        ("webhook-id", "must be a header that requests do not already have"),
+        ("X-Key", "needs authorization"),
     ],
 )
 def test_a_header_that_cannot_be_or_says_nothing_is_refused(header: str, rule: str) -> None:

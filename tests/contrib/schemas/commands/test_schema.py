@@ -73,7 +73,7 @@ def test_an_asyncapi_document_has_a_channel_for_each_category() -> None:
     [
         (
             [f"{HERE}:codec", f"{HERE}:clashing"],
-            "--codec: two have a type Boarded, of which each says otherwise",
+            "--codec: two codecs define the type Boarded differently",
         ),
         ([f"{HERE}:Boarded"], f"--codec: {HERE}:Boarded is not a codec; name one as module:name"),
         ([f"{HERE}:missing"], f"--codec: {HERE}:missing is not a codec; name one as module:name"),

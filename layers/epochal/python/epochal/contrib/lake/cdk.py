@@ -76,7 +76,7 @@ _ONCE: Final = ("category", "stream", "index", "type", "time", "id")
 
 
 _NAME: Final = a_text(
-    r"[a-z][a-z0-9]*(-[a-z0-9]+)*", "words of small letters and digits, with hyphens between"
+    r"[a-z][a-z0-9]*(-[a-z0-9]+)*", "words of lower-case letters and digits, separated by hyphens"
 )
 
 

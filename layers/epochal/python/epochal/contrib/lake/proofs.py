@@ -22,7 +22,7 @@ def trials(_: ProofRun) -> Iterator[Trial]:
     yield lake
 
 
-@trial("a lake has each event of a stream once, by the day of its arrival and through its view", 0.002)
+@trial("a lake returns each event of a stream once, by its day of arrival and through its view", 0.002)
 def lake(proof: ProofRun) -> str:
     """Wait until Athena counts all events of a stream of the proof in the lake; return a report, or raise.
 
@@ -32,11 +32,11 @@ def lake(proof: ProofRun) -> str:
     """
     workgroups = [name for stack in proof.stacks for name, _ in stack.of("AWS::Athena::WorkGroup")]
     if not workgroups:
-        raise Unproven("the stage has no lake: --also names the stack of one")
+        raise Unproven("the stage has no lake: add the stack of a lake with --also")
     sent = {publication.place for publication in publications_of(proof) if publication.as_rows}
     lakes = [name for name in workgroups if name in sent]
     if not lakes:
-        raise Unproven(f"no lake is sent events of {CATEGORY}: its categories do not name it")
+        raise Unproven(f"no lake receives events of {CATEGORY}: add it to the categories of a lake")
     stream, count = _written(proof)
     athena, workgroup = proof.client("athena"), lakes[0]
     database = workgroup.replace("-", "_")
@@ -52,12 +52,12 @@ def lake(proof: ProofRun) -> str:
 
     seconds = _buffer_seconds(proof, workgroup) + BEYOND_BUFFER
     if not proof.until(complete, seconds, every=30.0):
-        raise Broken(f"after {seconds:.0f} s it has {arrivals[0]} of {count} events of {stream}")
+        raise Broken(f"after {seconds:.0f} s, the lake has {arrivals[0]} of {count} events of {stream}")
     took = proof.clock() - began
     if AWS in athena.meta.endpoint_url:  # the embedded AWS knows no views
         view = _number(proof, athena, workgroup, f'SELECT count(*) FROM "{database}"."{VIEW}" {which}')  # noqa: S608  our own names
         if view != count:
-            raise Broken(f"its view has {view} rows of {stream}, which has {count} events")
+            raise Broken(f"the view of the lake has {view} rows of {stream}, which has {count} events")
     return f"{count} events in {workgroup}, after {took:.0f} s"
 
 

@@ -58,7 +58,7 @@ def _channel(category: str) -> Schema:
     """Build the channel of a category, whose address is that of its streams."""
     if not category:
         return {"address": None, "title": "Events of every category"}
-    parameter = {"id": {"description": f"Which {category} it is."}}
+    parameter = {"id": {"description": f"Id of the {category}."}}
     return {"address": f"{category}-{{id}}", "title": f"Streams of {category}", "parameters": parameter}
 
 
@@ -71,13 +71,16 @@ def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> 
         "type": "object",
         "properties": {
             "specversion": {"const": "1.0"},
-            "id": {**_TEXT, "description": "The event's stream and index: what comes twice has one id."},
+            "id": {
+                **_TEXT,
+                "description": "The event's stream and index. An event that is delivered twice has the same id.",
+            },
             "source": {**_TEXT, "format": "uri-reference"},
             "type": {"const": name},
             "subject": {**_TEXT, "description": "The event's stream."},
             "time": {"type": "string", "format": "date-time"},
             "datacontenttype": {"const": "application/json"},
-            "dataref": {**_TEXT, "description": "Where the data is, in place of data that is too large."},
+            "dataref": {**_TEXT, "description": "Location of the data, instead of data that is too large."},
             "data": payload,
         },
         "required": ["specversion", "id", "source", "type"],

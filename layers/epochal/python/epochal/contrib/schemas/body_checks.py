@@ -41,7 +41,7 @@ def schemas_in(document: Any) -> Mapping[str, Schema]:
     match document:
         case {"$defs": dict(definitions)} if definitions:
             return definitions
-    raise ValueError("must be a document of `epochal schema`, with the schemas of types in its $defs")
+    raise ValueError("must be a document printed by `epochal schema`, with the schemas of types in its $defs")
 
 
 def compiled_from(document: Any) -> str:
@@ -105,7 +105,7 @@ def _asserted(schema: Schema) -> Schema:
     """
     if "multipleOf" in schema and not (schema.get("type") == "integer" and type(schema["multipleOf"]) is int):
         # A decimal of a few bytes may have a million digits.
-        raise ValueError("multipleOf can be checked of integers alone")
+        raise ValueError("multipleOf can be checked only for integers")
     rules = {name: rule for name, rule in schema.items() if name not in (*_HINTS, "format")}
     pattern = _FORMATS.get(str(schema.get("format")))
     if pattern is None:

@@ -30,27 +30,27 @@ from epochal.errors import InvalidInput
 @click.option(
     "--cloudevents",
     is_flag=True,
-    help="With --asyncapi, describe events as `Publish` sends them, not as the feed has them.",
+    help="With --asyncapi, describe events as `Publish` sends them, not as the feed returns them.",
 )
 @click.option("--title", default="Events", show_default=True, help="Title of the AsyncAPI document.")
 @output.with_json
 def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title: str) -> None:
     """Print the JSON Schemas of codecs, or an AsyncAPI document.
 
-    They are one document. No store is needed.
+    All schemas are in one document. No store is needed.
     """
     if cloudevents and not as_asyncapi:
         raise click.UsageError("--cloudevents needs --asyncapi.")
     opened = [_opened(codec) for codec in codecs]
     if as_asyncapi:
         if len(dict(opened)) < len(opened):
-            raise click.UsageError("Each category has one codec.")
+            raise click.UsageError("Give only one codec for each category.")
         document = asyncapi(dict(opened), title=title, cloud_events=cloudevents)
     else:
         schemas = [(name, schema_) for _, codec in opened for name, schema_ in event_schemas(codec).items()]
         document = bundle(dict(schemas))
         if twice := next((name for name, schema_ in schemas if document["$defs"][name] != schema_), None):
-            raise InvalidInput("--codec", f"two have a type {twice}, of which each says otherwise")
+            raise InvalidInput("--codec", f"two codecs define the type {twice} differently")
     click.echo(json.dumps(document, indent=None if output.as_json() else 2, ensure_ascii=False))
 
 

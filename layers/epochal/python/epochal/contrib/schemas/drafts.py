@@ -61,7 +61,7 @@ def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
     def older(schema: Schema) -> Schema:
         """Convert one schema, whose inner schemas have been converted, to draft 7."""
         if since := sorted(_SINCE & schema.keys()):
-            raise ValueError(f"{since[0]} has no form in draft 7")
+            raise ValueError(f"{since[0]} cannot be expressed in draft 7")
         if "prefixItems" in schema:
             if "items" in schema:
                 schema["additionalItems"] = schema["items"]

@@ -40,7 +40,7 @@ def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, S
         InvalidInput: the codec was not made by `json_codec`, so its classes are unknown.
     """
     if not codec.classes:
-        raise InvalidInput("codec", "must be made by json_codec: others do not say which classes they are of")
+        raise InvalidInput("codec", "must be made by json_codec: other codecs do not declare their classes")
     return {name: _event(class_, marked=marked) for name, class_ in codec.classes.items()}
 
 

@@ -92,7 +92,9 @@ def decrypt(key: bytes, sealed: Sealed) -> bytes:
     try:
         return AESGCM(key).decrypt(sealed.nonce, sealed.ciphertext, _bound(sealed.subject))
     except InvalidTag as error:
-        raise CorruptData(f"a sealed body of {sealed.subject!r} is not what was sealed") from error
+        raise CorruptData(
+            f"a sealed body of {sealed.subject!r} cannot be decrypted: its content or key is not the original"
+        ) from error
 
 
 def write_sealed(sealed: Sealed) -> bytes:
@@ -122,9 +124,9 @@ def read_sealed(body: bytes) -> Sealed | None:
         )
         subject, version = fields["subject"], fields[SEALED]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CorruptData("a sealed body that cannot be read") from error
+        raise CorruptData("a sealed body cannot be read") from error
     if version != VERSION or not isinstance(subject, str) or len(nonce) != NONCE_BYTES:
-        raise CorruptData("a sealed body of an unknown version, or without subject or nonce")
+        raise CorruptData("a sealed body has an unknown version, or lacks a subject or nonce")
     return Sealed(subject=subject, nonce=nonce, ciphertext=ciphertext)
 
 
@@ -286,7 +288,7 @@ class Subjects:
         if sealed is None:
             return body
         if not _is_subject(sealed.subject):
-            raise CorruptData("a sealed body of nobody who could have a key")
+            raise CorruptData("a sealed body names a subject that cannot have a key")
         key = self._key(sealed.subject, make=False)
         return Shredded(sealed.subject) if key is None else decrypt(key, sealed)
 
@@ -332,7 +334,7 @@ class Subjects:
             InvalidInput: there is no log.
         """
         if not self.log:
-            raise InvalidInput("log", "is needed: there is no other record of who was forgotten")
+            raise InvalidInput("log", "is needed: there is no other record of the forgotten subjects")
         for page in self.driver.pages(Scan(table=self.log)):
             for subject, record in forgotten(page.items).items():
                 if not isinstance(self.driver.run(look_up(self.table, subject)), Forgotten):
@@ -405,7 +407,7 @@ def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
         raise
     except Exception:  # noqa: BLE001  # a codec of the user's own, which may raise and quote anything
         kind = f"events.{type(event).__name__}"
-    rule = "has a value that could not be read back; encode it with the codec that is sealed to see which"
+    rule = "has a value that could not be read back; encode it with the codec before sealing to see which"
     raise InvalidInput(kind, rule)
 
 
@@ -419,7 +421,7 @@ def _decode_unquoted(codec: EventCodec[E], stored: Stored) -> E | None:
         raise
     except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything
         pass
-    raise CorruptData(f"{stored.where}: its sealed body is not what its type says; unseal it to see why")
+    raise CorruptData(f"{stored.where}: its sealed body does not match its type; unseal it to see why")
 
 
 def sealed_codec(
@@ -449,7 +451,8 @@ def sealed_codec(
             return encoded
         if not isinstance(encoded.data, bytes):
             raise InvalidInput(
-                "events", "a body that lies in the bucket already must be sealed before it goes there"
+                "events",
+                "must not have a body that is already in the bucket: seal the body before it is uploaded",
             )
         return replace(encoded, data=subjects.seal(subject, encoded.data))
 
@@ -514,7 +517,7 @@ class KmsWrapping:
         except InvalidRequest as error:
             if error.code != "InvalidCiphertextException":
                 raise
-            raise CorruptData(f"{subject}: its wrapped key is not its own") from error
+            raise CorruptData(f"{subject}: its wrapped key was not made for it") from error
         return opened["Plaintext"]
 
 
