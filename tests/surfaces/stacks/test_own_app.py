@@ -621,8 +621,8 @@ def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: P
     [
         ({"categories": []}, "Publish.categories must not be empty; leave it out to select all"),
         ({"types": ()}, "Publish.types must not be empty; leave it out to select all"),
-        ({"mapping": "orders:shown"}, "Publish.entry is the folder of a mapping or a codec"),
-        ({"entry": "."}, "Publish.entry is the folder of a mapping or a codec"),
+        ({"mapping": "orders:shown"}, "Publish.entry must be given together with a mapping or a codec"),
+        ({"entry": "."}, "Publish.entry must be given together with a mapping or a codec"),
         ({"entry": ".", "mapping": "nowhere:shown"}, "Publish.mapping must be module:name of a file in"),
         ({"entry": ".", "codec": "orders.codec"}, "Publish.codec must be module:name of a file in"),
         ({"entry": ".", "codec": "a:b", "mapping": "a:b"}, "Publish.codec must not be given with a mapping"),
