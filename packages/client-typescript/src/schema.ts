@@ -104,7 +104,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel a pending timer of a stream and return it, if there is one
-         * @description All of the stream is read, and the timer never fires. 404 where none of the name is pending: it has fired, was cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+         * @description The whole stream is read, and the timer never fires. The answer is 404 if no timer of this name is pending: it has fired, was cancelled, or was never set. An append of `$timer-cancelled` also cancels a timer; it reads nothing, and does not report whether the timer was pending.
          */
         delete: operations["cancelTimer"];
         options?: never;
@@ -351,7 +351,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a pending timer of exactly the given tags and return it, if there is one
-         * @description The tags are exactly those of its setting. All events with them are read, and the timer never fires. 404 where none of the name is pending.
+         * @description The tags are exactly those with which the timer was set. All events with these tags are read, and the timer never fires. The answer is 404 if no timer of this name is pending.
          */
         post: operations["cancelTagTimer"];
         delete?: never;
@@ -1307,7 +1307,7 @@ export interface components {
             more: boolean;
         };
         TagTimersQuery: {
-            /** @description Timers that have all of these. */
+            /** @description Tags that the timers must all have. */
             tags: string[];
         };
         TaggedEvent: {

@@ -77,7 +77,7 @@ _TAGS: Final = {
 }
 TAGS_ASKED: Final = Component(
     "TagTimersQuery",
-    schemas.record({"tags": {**_TAGS, "description": "Timers that have all of these."}}),
+    schemas.record({"tags": {**_TAGS, "description": "Tags that the timers must all have."}}),
     reads={"tags": tag_of},
 )
 TAG_TIMER_NAMED: Final = Component(
@@ -129,8 +129,9 @@ def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
 def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response:
     """Cancel a pending timer of a stream and return it, if there is one.
 
-    All of the stream is read, and the timer never fires. 404 where none of the name is pending: it has fired, was
-    cancelled, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+    The whole stream is read, and the timer never fires. The answer is 404 if no timer of this name is pending: it has
+    fired, was cancelled, or was never set. An append of `$timer-cancelled` also cancels a timer; it reads nothing, and
+    does not report whether the timer was pending.
     """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
     store, meter = streams_for(streams, request)
@@ -160,8 +161,8 @@ def read_tag_timers(tagged: TaggedStore, request: Request, _: QueryString) -> Re
 def cancel_tag_timer(tagged: TaggedStore, request: Request, _: QueryString) -> Response:
     """Cancel a pending timer of exactly the given tags and return it, if there is one.
 
-    The tags are exactly those of its setting. All events with them are read, and the timer never fires. 404
-    where none of the name is pending.
+    The tags are exactly those with which the timer was set. All events with these tags are read, and the timer never
+    fires. The answer is 404 if no timer of this name is pending.
     """
     sent = TAG_TIMER_NAMED.read(document(request))
     tags, name = sent["tags"], sent["timer"]
