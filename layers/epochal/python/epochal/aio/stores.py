@@ -188,11 +188,11 @@ class AsyncCarrier:
                 return read_answer(request, answer.status, answer.headers, await answer.read())
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
             nowhere = not isinstance(error, TimeoutError)
-            raise Unsent(self._said(error), address=self.url, nowhere=nowhere) from error
+            raise Unsent(self._describe_failure(error), address=self.url, nowhere=nowhere) from error
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise NoAnswer(self._said(error)) from error
+            raise NoAnswer(self._describe_failure(error)) from error
 
-    def _said(self, error: Exception) -> str:
+    def _describe_failure(self, error: Exception) -> str:
         """Describe a failed connection."""
         return f"{type(error).__name__} at {self.url}"
 

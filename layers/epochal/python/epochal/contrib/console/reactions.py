@@ -40,7 +40,7 @@ STEERING_ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ParkedAction:
     """A requested action on a stream that a group has parked.
 
     Attributes:
@@ -55,7 +55,7 @@ class Asked:
     index: int
 
     @classmethod
-    def of(cls, arguments: Mapping[str, str]) -> Asked:
+    def of(cls, arguments: Mapping[str, str]) -> ParkedAction:
         """Return the action that the arguments of a page name; raise `InvalidInput` if they name none.
 
         Raises:
@@ -74,7 +74,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class ActionResult:
     """Result of an action on a parked stream: next index, whether unparked, error of a replay.
 
     Attributes:
@@ -88,16 +88,18 @@ class Settled:
     cause: str = ""
 
 
-def ask(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+def show_confirmation(
+    services: Services, deployment: Deployment, arguments: Mapping[str, str]
+) -> dict[str, Any]:
     """Return data of the page that confirms an action on a parked stream: its cause, what replays it.
 
     Raises:
         InvalidInput: the stream is not parked there any more.
     """
-    action = Asked.of(arguments)
+    action = ParkedAction.of(arguments)
     return {
-        "asked": action,
-        "cause": _found(deployment, action).cause,
+        "action": action,
+        "cause": _find_parked_stream(deployment, action).cause,
         "by": handler_of(services, action.group),
     }
 
@@ -111,17 +113,19 @@ def apply_parked_action(
         InvalidInput: the stream is not parked there any more, or nobody can replay it.
         Refused: the credentials do not permit the action.
     """
-    action = Asked.of(arguments)
-    _found(deployment, action)
+    action = ParkedAction.of(arguments)
+    _find_parked_stream(deployment, action)
     if action.act == "replay":
-        return {"asked": action, "settled": _replay(services, deployment, action)}
+        return {"action": action, "result": _replay(services, deployment, action)}
     parking = Parking.of(action.group, deployment.feed)
     if action.act == "skip":
-        settled = Settled(next=parking.skip(action.partition, action.stream, action.index), unparked=False)
+        result = ActionResult(
+            next=parking.skip(action.partition, action.stream, action.index), unparked=False
+        )
     else:
         discarded = parking.discard(action.partition, action.stream)
-        settled = Settled(next=discarded.next, unparked=discarded.unparked)
-    return {"asked": action, "settled": settled}
+        result = ActionResult(next=discarded.next, unparked=discarded.unparked)
+    return {"action": action, "result": result}
 
 
 def handler_of(services: Services, group: str) -> str:
@@ -131,7 +135,7 @@ def handler_of(services: Services, group: str) -> str:
     return f"{services.prefix}-reaction-{group}" if services.invoke is not None else ""
 
 
-def _found(deployment: Deployment, request: Asked) -> ParkedStream:
+def _find_parked_stream(deployment: Deployment, request: ParkedAction) -> ParkedStream:
     """Return the parked stream that an action names; raise `InvalidInput` if that is out of date.
 
     It is read in its present state: a page may be old.
@@ -154,7 +158,7 @@ def _found(deployment: Deployment, request: Asked) -> ParkedStream:
     )
 
 
-def _replay(services: Services, deployment: Deployment, request: Asked) -> Settled:
+def _replay(services: Services, deployment: Deployment, request: ParkedAction) -> ActionResult:
     """Replay a parked stream by a reaction here, or else by its deployed function; return the result.
 
     Raises:
@@ -164,7 +168,7 @@ def _replay(services: Services, deployment: Deployment, request: Asked) -> Settl
     if reaction is not None:
         reactor = Reactor(member=Member(reaction=reaction, reader=deployment.feed))
         replayed = Parking(reactor=reactor).replay(request.partition, request.stream, seconds=SECONDS)
-        return Settled(
+        return ActionResult(
             next=replayed.next,
             unparked=replayed.unparked,
             cause="" if replayed.failure is None else replayed.failure.cause,
@@ -174,10 +178,10 @@ def _replay(services: Services, deployment: Deployment, request: Asked) -> Settl
             "act", f"must not be replay: this console cannot handle events for {request.group!r}"
         )
     payload = {"command": "replay", "partition": request.partition, "stream": request.stream}
-    return _answered(services.invoke(handler_of(services, request.group), payload))
+    return _read_replay_answer(services.invoke(handler_of(services, request.group), payload))
 
 
-def _answered(answer: Mapping[str, Any]) -> Settled:
+def _read_replay_answer(answer: Mapping[str, Any]) -> ActionResult:
     """Turn a function's answer to a replay into a result, and its error into an exception.
 
     A function returns errors in its answers, too (`hosting.commands`).
@@ -190,7 +194,9 @@ def _answered(answer: Mapping[str, Any]) -> Settled:
     match answer.get("error"), str(answer.get("detail", "")):
         case None, _:
             failure = answer.get("failure") or {}
-            return Settled(next=answer["next"], unparked=answer["unparked"], cause=failure.get("cause", ""))
+            return ActionResult(
+                next=answer["next"], unparked=answer["unparked"], cause=failure.get("cause", "")
+            )
         case "Refused", detail:
             raise Refused("the function's replay", detail)
         case "Unavailable", detail:
@@ -202,7 +208,7 @@ def _answered(answer: Mapping[str, Any]) -> Settled:
 # Steering a group: confirmed on a second page, which shows what a reset does.
 
 
-def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+def show_group_confirmation(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Return data of the page that confirms an action on a group: planned reset, running members."""
     act, group, start = _steering(arguments)
     planned = deployment.groups.reset(group, start, dry_run=True) if start is not None else []

@@ -150,8 +150,8 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
         ConsolePage(path="/timers", name="timers", show=partial(reactions.show_timers, services)),
         ConsolePage(path="/projections", name="projections", show=streams.show_projections),
         ConsolePage(path="/health", name="health", show=overview.health),
-        ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),
-        ConsolePage(path="/groups", name="group", show=reactions.ask_group),
+        ConsolePage(path="/parked", name="parked", show=partial(reactions.show_confirmation, services)),
+        ConsolePage(path="/groups", name="group", show=reactions.show_group_confirmation),
         ConsolePage(path="/groups", name="steered", show=partial(reactions.steer, services), method="POST"),
         ConsolePage(
             path="/parked",

@@ -167,9 +167,11 @@ class Lake(Construct):
         full = stage.named(name)
         self.database: Final = full.replace("-", "_")
         self.workgroup: Final = full
-        self.bucket: Final = self._bucket(name, stage, key, expire_days)
-        tables = self._tables()
-        self.delivery: Final = self._delivery(full, stage, key, (buffer_seconds, buffer_mb), tables)
+        self.bucket: Final = self._add_bucket(name, stage, key, expire_days)
+        tables = self._add_tables()
+        self.delivery: Final = self._add_delivery_stream(
+            full, stage, key, (buffer_seconds, buffer_mb), tables
+        )
         self.reaction: Final = Publish(
             self,
             "Rows",
@@ -180,8 +182,8 @@ class Lake(Construct):
             name=name,
             as_rows=True,
         )
-        self._ask(key, query_gb)
-        self._watch(Alarms(self, stage), name, full, buffer_seconds)
+        self._add_workgroup(key, query_gb)
+        self._add_alarms(Alarms(self, stage), name, full, buffer_seconds)
         for output, value in {
             "DatabaseName": self.database,
             "WorkgroupName": self.workgroup,
@@ -200,7 +202,7 @@ class Lake(Construct):
         reading = ("GetDatabase", "GetTable", "GetTables", "GetPartition", "GetPartitions")
         statements = (
             _may("athena", (*asking, "GetWorkGroup"), [workgroup]),
-            _may("glue", reading, self._catalog(TABLE, VIEW)),
+            _may("glue", reading, self._catalog_arns(TABLE, VIEW)),
             iam_statements.on_bucket(self.bucket, "GetBucketLocation", "ListBucket"),
             iam_statements.on_objects(self.bucket, EVENTS, "GetObject"),
             iam_statements.on_objects(self.bucket, RESULTS, "GetObject", "PutObject", "AbortMultipartUpload"),
@@ -209,7 +211,9 @@ class Lake(Construct):
         refuse_other_accounts("grant_query", grantee, self)
         add_statements("grant_query", grantee, statements)
 
-    def _bucket(self, name: str, stage: Stage, key: kms.IKey | None, expire_days: int | None) -> s3.Bucket:
+    def _add_bucket(
+        self, name: str, stage: Stage, key: kms.IKey | None, expire_days: int | None
+    ) -> s3.Bucket:
         """Add the bucket, with lifecycle rules that delete errors, results and expired events."""
         days_by_prefix = {ERRORS: 90, RESULTS: 7} | ({EVENTS: expire_days} if expire_days else {})
         rules = [
@@ -218,7 +222,7 @@ class Lake(Construct):
         ]
         return private_bucket(self, "Files", kind=name, stage=stage, key=key, rules=rules)
 
-    def _tables(self) -> list[Construct]:
+    def _add_tables(self) -> list[Construct]:
         """Add the Glue database, the table that Firehose fills, and its view; return a list of the table.
 
         Returns the constructs that the delivery stream depends on.
@@ -288,7 +292,7 @@ class Lake(Construct):
             resource.node.add_dependency(database)
         return [table]
 
-    def _delivery(
+    def _add_delivery_stream(
         self,
         full: str,
         stage: Stage,
@@ -301,7 +305,7 @@ class Lake(Construct):
         line = logs.CfnLogStream(
             self, "LogStream", log_group_name=log.log_group_name, log_stream_name="delivery"
         )
-        role = self._role(key, log)
+        role = self._add_role(key, log)
         stream_class = firehose.CfnDeliveryStream
         seconds, megabytes = buffer
         delivery = stream_class(
@@ -352,7 +356,7 @@ class Lake(Construct):
         delivery.node.add_dependency(role, *after)
         return delivery
 
-    def _role(self, key: kms.IKey | None, log: logs.ILogGroup) -> iam.Role:
+    def _add_role(self, key: kms.IKey | None, log: logs.ILogGroup) -> iam.Role:
         """Add the role with which Firehose reads the table, and writes to the bucket and its log; return it."""
         ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
         write = ("AbortMultipartUpload", "GetObject", "PutObject")
@@ -362,7 +366,7 @@ class Lake(Construct):
             ),
             iam_statements.on_objects(self.bucket, EVENTS, *write),
             iam_statements.on_objects(self.bucket, ERRORS, *write),
-            _may("glue", ("GetTable", "GetTableVersion", "GetTableVersions"), self._catalog(TABLE)),
+            _may("glue", ("GetTable", "GetTableVersion", "GetTableVersions"), self._catalog_arns(TABLE)),
             _may("logs", ("PutLogEvents",), [log.log_group_arn]),
             *iam_statements.on_key(key, write=True),
         ]
@@ -373,13 +377,13 @@ class Lake(Construct):
             inline_policies={"allowed": iam.PolicyDocument(statements=statements)},
         )
 
-    def _catalog(self, *tables: str) -> list[str]:
+    def _catalog_arns(self, *tables: str) -> list[str]:
         """Return the ARNs that Glue needs permissions on: tables, their database and its catalog."""
         begin = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
         arns = [f"{begin}:table/{self.database}/{table}" for table in tables]
         return [f"{begin}:catalog", f"{begin}:database/{self.database}", *arns]
 
-    def _ask(self, key: kms.IKey | None, query_gb: int) -> None:
+    def _add_workgroup(self, key: kms.IKey | None, query_gb: int) -> None:
         """Add the Athena workgroup, with its result location and a scan limit that queries cannot change."""
         workgroup_class = athena.CfnWorkGroup
         encryption = workgroup_class.EncryptionConfigurationProperty(
@@ -400,7 +404,7 @@ class Lake(Construct):
             ),
         )
 
-    def _watch(self, alarms: Alarms, name: str, full: str, seconds: int) -> None:
+    def _add_alarms(self, alarms: Alarms, name: str, full: str, seconds: int) -> None:
         """Add the alarms of a lake, for late and for unconverted rows, beside those of every reaction."""
         age = metric("AWS/Firehose", "DeliveryToS3.DataFreshness", full, statistic="Maximum")
         late = f"Rows of the lake {name} wait in Firehose: it cannot write to the bucket."

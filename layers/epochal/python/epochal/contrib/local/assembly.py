@@ -76,7 +76,7 @@ def assembly_in(folder: Path) -> Assembly:
         AccountRefused: a stack names an account that does not have twelve digits.
     """
     artifacts = list(_stacks(folder))
-    home = _home([_environment_of(artifact) for _, artifact in artifacts])
+    home = _choose_home([_environment_of(artifact) for _, artifact in artifacts])
     top = [artifact for place, artifact in artifacts if place == folder]
     stacks = tuple(
         _stack(place, artifact, home) for place, artifact in artifacts if not top or place == folder
@@ -127,7 +127,7 @@ def _environment_of(artifact: Mapping[str, Any]) -> tuple[str, ...]:
     return matched.groups() if matched else UNKNOWN
 
 
-def _home(environments: list[tuple[str, ...]]) -> Environment:
+def _choose_home(environments: list[tuple[str, ...]]) -> Environment:
     """Return the one account and region that stacks name; with none or several, the embedded AWS's."""
     accounts, regions = (
         {environment[position] for environment in environments} - {UNKNOWN[position]} for position in (0, 1)

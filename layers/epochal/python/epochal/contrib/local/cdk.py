@@ -165,7 +165,7 @@ def _fits(cdk: str) -> bool:
     return matched is not None and int(matched[1]) == major and int(matched[2]) >= minor
 
 
-def _environment(endpoint: Endpoint) -> dict[str, str]:
+def _build_environment(endpoint: Endpoint) -> dict[str, str]:
     """Return the environment of CDK: the stand-in's variables, with this Python first on PATH.
 
     So `python` has the libraries, whether its virtual environment is activated or not.
@@ -197,7 +197,7 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, 
     with subprocess.Popen(
         command,
         cwd=places.root,
-        env=_environment(endpoint),
+        env=_build_environment(endpoint),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -168,7 +168,7 @@ def deploy(
     cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
     for environment in environments:
         make_fifo(ministack.endpoint(server, environment))
-        say_what_may_loop(
+        set_recursive_loops(
             ministack.endpoint(server, environment),
             [stack.name for stack in assembly.stacks if stack.environment == environment],
         )
@@ -297,7 +297,7 @@ def make_fifo(endpoint: Endpoint) -> None:
                 )
 
 
-def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
+def set_recursive_loops(endpoint: Endpoint, stacks: Iterable[str]) -> None:
     """Set `RecursiveLoop` of the deployed functions whose templates have this property."""
     cloudformation, lambda_ = endpoint.clients("cloudformation", "lambda")
     for stack in stacks:

@@ -78,7 +78,9 @@ def up(places: Places, *, port: int | None = None, authorise: bool = True, tell:
         earlier.refuse_port(port)
         port = earlier.port
     free = DEFAULT_PORT if processes.is_free(DEFAULT_PORT) else processes.free_port()
-    server = _launch(places, port=port or free, authorise=authorise, saving=environment(places))
+    server = _launch(
+        places, port=port or free, authorise=authorise, saving=build_persistence_environment(places)
+    )
     try:
         _wait(server, tell)
         if earlier is not None:
@@ -174,11 +176,11 @@ def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, 
         [sys.executable, "-P", str(SERVE)],  # -P: its own folder is no place to import from
         port=port,
         directory=directory,
-        environment=_environment(directory, port=port, authorise=authorise) | dict(saving or {}),
+        environment=_build_server_environment(directory, port=port, authorise=authorise) | dict(saving or {}),
     )
 
 
-def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:
+def _build_server_environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:
     """Return the environment variables of the server, which its functions inherit.
 
     Of the user's shell only the paths of programs, the home and the language are in them.
@@ -263,7 +265,7 @@ class Kept:
             raise PortKept(self.port)
 
 
-def environment(places: Places) -> dict[str, str]:
+def build_persistence_environment(places: Places) -> dict[str, str]:
     """Return the variables that make ministack save its state, and name the folders for it.
 
     One folder is for bodies, which are in files as long as the server runs.

@@ -347,7 +347,7 @@ class Tools:
         index of the stream from which on timers were looked for.
         """
         if not stream:
-            return self._waiting(limit)
+            return self._list_pending_timers(limit)
         head = self._streams.head(stream)
         first = 0 if head is None else max(0, head.version - TIMER_EVENTS)
         timers = pending_in(self._streams, stream, first)
@@ -364,7 +364,7 @@ class Tools:
         ]
         return {"timers": listed, "omitted": len(timers.pending) - len(listed), "since": first}
 
-    def _waiting(self, limit: int) -> dict[str, Any]:
+    def _list_pending_timers(self, limit: int) -> dict[str, Any]:
         """Return the timers that wait in the whole store, by due time, at most `limit` of them.
 
         Raises:

@@ -108,9 +108,9 @@ def _spanned(tracer: Tracer, name: str, function: Callable[..., Any]) -> Callabl
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with _span(tracer, name, kind, _said(args)) as span, _stamping(name):
+        with _span(tracer, name, kind, _build_category_attributes(args)) as span, _stamping(name):
             outcome = function(*args, **kwargs)
-            span.set_attributes(_told(name, outcome))
+            span.set_attributes(_build_result_attributes(name, outcome))
             return outcome
 
     return call
@@ -124,7 +124,7 @@ def _iterated(tracer: Tracer, function: Callable[..., Any]) -> Callable[..., Any
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return taken(function(*args, **kwargs), _said(args))
+        return taken(function(*args, **kwargs), _build_category_attributes(args))
 
     def taken(events: Iterator[Any], said: Mapping[str, Any]) -> Iterator[Any]:
         """Yield the events within a span, which gets their number or the error at its end."""
@@ -219,7 +219,7 @@ def _failed(span: Span, error: Exception) -> None:
     span.set_status(StatusCode.ERROR)
 
 
-def _said(args: Sequence[Any]) -> dict[str, Any]:
+def _build_category_attributes(args: Sequence[Any]) -> dict[str, Any]:
     """Return the category of the stream or aggregate that a call is about, as span attributes.
 
     Empty where the arguments name neither.
@@ -234,7 +234,7 @@ def _said(args: Sequence[Any]) -> dict[str, Any]:
     return {}
 
 
-def _told(name: str, answer: Any) -> dict[str, Any]:
+def _build_result_attributes(name: str, answer: Any) -> dict[str, Any]:
     """Return the capacity of a call's result, and an append's outcome, as span attributes."""
     _, outcome = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, answer)  # noqa: PLR2004  a result, too
     attributes: dict[str, Any] = {"epochal.outcome": _outcome(outcome)} if name == "append" else {}

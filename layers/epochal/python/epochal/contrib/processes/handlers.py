@@ -209,7 +209,7 @@ class Outbox:
             try:
                 self.streams.append(request["to"], [*map(event_of, request["events"])], idempotency_key=key)
             except StreamDeleted as error:
-                self._gone(event, request, error)
+                self._append_refusal(event, request, error)
                 return True
             return False
         target, given = _target(rules, request["to"]), message_in(request, event.stream, event.index)
@@ -259,10 +259,10 @@ class Outbox:
         try:
             handle_all((deciders.on(record["to"]), self.instances.on(event.stream)), decide)
         except StreamDeleted as error:
-            self._gone(event, record, error)
+            self._append_refusal(event, record, error)
         return True
 
-    def _gone(self, event: FeedEvent, record: dict[str, Any], error: StreamDeleted) -> None:
+    def _append_refusal(self, event: FeedEvent, record: dict[str, Any], error: StreamDeleted) -> None:
         """Append a refusal which says that the stream an output is for was deleted, unless one is noted.
 
         A call's answer can meet this as well.

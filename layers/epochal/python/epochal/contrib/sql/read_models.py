@@ -490,7 +490,7 @@ class SqlReadModels:
 
         def swap_together(connection: Connection) -> None:
             """Replace the views and make the generation live in one transaction."""
-            _views(connection, find_before(connection), model)
+            _replace_views(connection, find_before(connection), model)
             make_live(connection)
 
         if self.engine.dialect.name != "auroradsql":
@@ -499,7 +499,7 @@ class SqlReadModels:
         # Aurora DSQL has no transaction of both rows and views. The generation is made live last: until then a repeated
         # call still knows the views of the previous generation.
         before = self._database.run(find_before, name)
-        self._database.run(lambda connection: _views(connection, before, model), name)
+        self._database.run(lambda connection: _replace_views(connection, before, model), name)
         self._database.run(make_live, name)
         return model
 
@@ -542,7 +542,7 @@ def _check_tables(connection: Connection, model: SqlReadModel) -> None:
             raise InvalidInput("generation", f"{rule}, and let its reaction catch up")
 
 
-def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
+def _replace_views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
     """Create or replace the views of a generation, and drop those that only the one before had.
 
     In Aurora DSQL, each statement is a transaction of its own: a view that keeps its columns is replaced by one
@@ -555,13 +555,13 @@ def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) ->
             connection.execute(_changing_schema(f"DROP VIEW IF EXISTS {view}"))
             continue
         rows = f"SELECT * FROM {quote.format_table(model.tables[name])}"  # noqa: S608  the name is quoted
-        if connection.dialect.name == "auroradsql" and _replaced(connection, f"{view} AS {rows}"):
+        if connection.dialect.name == "auroradsql" and _try_replace_view(connection, f"{view} AS {rows}"):
             continue
         connection.execute(_changing_schema(f"DROP VIEW IF EXISTS {view}"))
         connection.execute(_changing_schema(f"CREATE VIEW {view} AS {rows}"))
 
 
-def _replaced(connection: Connection, view: str) -> bool:
+def _try_replace_view(connection: Connection, view: str) -> bool:
     """Replace a view with one statement, and return False if its columns differ from the existing ones."""
     try:
         connection.execute(_changing_schema(f"CREATE OR REPLACE VIEW {view}"))

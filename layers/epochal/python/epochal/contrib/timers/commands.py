@@ -15,7 +15,7 @@ from epochal.contrib.timers.care import TimersRebuilt, coming
 from epochal.contrib.timers.care import rebuild as rebuild_all
 from epochal.contrib.timers.care import take_over as take_over_all
 from epochal.contrib.timers.engine import Engine, engine_of
-from epochal.contrib.timers.hosting import TimerQueue, told_to_function
+from epochal.contrib.timers.hosting import TimerQueue, read_function_settings
 from epochal.contrib.timers.http import shown
 from epochal.contrib.timers.protocol import Armed
 from epochal.contrib.timers.stores import timers_of
@@ -125,12 +125,14 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
     send = TimerQueue(
         sqs=store.client("sqs"),
         scheduler=store.client("scheduler"),
-        settings=told_to_function(store.client("lambda"), function or f"{name}-reaction-timers"),
+        settings=read_function_settings(store.client("lambda"), function or f"{name}-reaction-timers"),
     )
     with output.progress("arming") as tell:
-        rebuilt = rebuild_all(_engine(store, send), store.feed, lambda progress: tell(_said(progress)))
+        rebuilt = rebuild_all(
+            _engine(store, send), store.feed, lambda progress: tell(_format_progress(progress))
+        )
     view = {"settings": rebuilt.settings, "armed": rebuilt.armed, "troubles": rebuilt.troubles}
-    output.document(view, [*output.harmless("\n".join(rebuilt.troubles)), _said(rebuilt)])
+    output.document(view, [*output.harmless("\n".join(rebuilt.troubles)), _format_progress(rebuilt)])
 
 
 @timers.command("take-over", short_help="Set timers of copied or imported streams again, to fire here.")
@@ -170,7 +172,7 @@ def _table(store: OpenedStore) -> str:
     return table
 
 
-def _said(done: TimersRebuilt) -> str:
+def _format_progress(done: TimersRebuilt) -> str:
     """Return the progress line of a rebuild: how many timers were armed."""
     return f"{done.armed:,} of {done.settings:,} timers that were set are pending and armed"
 

@@ -125,7 +125,7 @@ def _scheduler_client() -> Any:
     return service_client("scheduler", retried=True)
 
 
-def told_to_function(client: Any, function: str) -> Settings:
+def read_function_settings(client: Any, function: str) -> Settings:
     """Return the settings of a deployed function, read from its environment variables in Lambda.
 
     Args:

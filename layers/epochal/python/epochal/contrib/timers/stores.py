@@ -100,7 +100,7 @@ def pending_in(
         if not isinstance(event, Recorded):
             fold = Fold()
         elif event.type in TIMERS:
-            _take(fold, event, store.codec)
+            _apply_event(fold, event, store.codec)
     return PendingTimers(pending=fold.pending, known=token, lost=tuple(fold.lost.values()))
 
 
@@ -114,21 +114,21 @@ def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> Pendin
     fold = Fold(seen.pending, seen.lost)
     for event in sorted(came.events, key=lambda stored: stored.key):
         if not event.stream:
-            _take(fold, event, getattr(store, "codec", BodyCodec()))
+            _apply_event(fold, event, getattr(store, "codec", BodyCodec()))
     return PendingTimers(pending=fold.pending, known=came.position, lost=tuple(fold.lost.values()))
 
 
-def _take(timers: Fold, event: Recorded, codec: BodyCodec) -> None:
+def _apply_event(timers: Fold, event: Recorded, codec: BodyCodec) -> None:
     """Apply one more timer event to a fold; ignore it if malformed, note the setting if its body is lost."""
     try:
-        timers.take(_whole(event, codec))
+        timers.take(_with_body(event, codec))
     except MissingBody as error:
         timers.lose(event, error)
     except CorruptData:  # appended by a writer that ignores the format of timers
         return
 
 
-def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
+def _with_body(event: Recorded, codec: BodyCodec) -> Recorded:
     """Return a timer's event with its body, read from the bucket if it is there."""
     if not isinstance(event.data, Claim):
         return event
