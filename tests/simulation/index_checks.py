@@ -18,7 +18,7 @@ from typing import Any
 from epochal.index.checkpoints import BEGINNING, SERIES, Checkpoint, epoch_stream, is_tip, tip_key
 from epochal.index.entries import CLOSED, Entry
 from epochal.index.feed_walk import FeedWalk, step
-from epochal.index.marks import PLACES, hash_place, read_leaf
+from epochal.index.marks import PLACES, decode_leaf, hash_place
 from epochal.index.series import read_series
 from epochal.layout.changes import Removal
 from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Transact, Update
@@ -112,7 +112,7 @@ def marks_of(tables: MemoryTables, name: str) -> dict[bytes, int]:
     )
     found: dict[bytes, int] = {}
     at = 0
-    for leaf in sorted(map(read_leaf, items), key=lambda leaf: leaf.start):
+    for leaf in sorted(map(decode_leaf, items), key=lambda leaf: leaf.start):
         assert leaf.start == at, f"{name} has two leaves for a place, or none"
         assert all(leaf.start <= hash_place(hashed) < leaf.end for hashed in leaf.marks())
         found.update(leaf.marks())

@@ -105,7 +105,7 @@ def what_is_gone_is_indexed_when_its_record_comes_after_all(patch: Patch) -> Non
 
 @mutant("lowered", begin=14)
 def a_mark_may_be_lowered(patch: Patch) -> None:
-    patch.setattr(Leaf, "raised", lambda self, given: self.holding({**self.marks(), **given}))
+    patch.setattr(Leaf, "with_raised_marks", lambda self, given: self.with_marks({**self.marks(), **given}))
 
 
 @mutant("lowered|two leaves|lacks")
@@ -116,7 +116,7 @@ def a_leaf_is_written_whatever_it_is_by_then(patch: Patch) -> None:
 
 @mutant("lowered|two leaves|lacks")
 def a_leaf_is_split_by_one_write_after_the_other(patch: Patch) -> None:
-    raising = marks._raise  # noqa: SLF001  # the mutant is of this very step
+    raising = marks._raise_marks  # noqa: SLF001  # the mutant is of this very step
 
     def in_turn(*given: Any) -> Steps[Any]:
         steps = raising(*given)
@@ -133,7 +133,7 @@ def a_leaf_is_split_by_one_write_after_the_other(patch: Patch) -> None:
         except StopIteration as end:
             return end.value
 
-    patch.setattr(marks, "_raise", in_turn)
+    patch.setattr(marks, "_raise_marks", in_turn)
 
 
 @mutant("backwards")

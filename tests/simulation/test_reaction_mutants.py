@@ -102,7 +102,7 @@ def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
     def blind(
         self: Parking, partition: int, stream: str, go_on: Callable[[int], TaskProgress], _: float
     ) -> Replayed:
-        _, index = self._find(partition, stream)
+        _, index = self._load_parked(partition, stream)
         progress = go_on(index)
         if progress.failure is None:
             held = self.reactor.member.load(partition)

@@ -112,23 +112,23 @@ def _an_effect_does_not_wait_for_a_cause_that_has_not_come(monkeypatch: pytest.M
 
 
 def _a_checkpoint_forgets_what_was_released_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ordered._Partition.place  # noqa: SLF001  the rule that is left out
+    real = ordered._Partition.update_progress  # noqa: SLF001  the rule that is left out
     monkeypatch.setattr(
         ordered._Partition,  # noqa: SLF001
-        "place",
+        "update_progress",
         lambda partition: Released(checkpoint=real(partition).checkpoint),
     )
 
 
 def _a_checkpoint_passes_what_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ordered._Partition.place  # noqa: SLF001  the rule that is left out
+    real = ordered._Partition.update_progress  # noqa: SLF001  the rule that is left out
 
     def place(partition: ordered._Partition) -> Released:
         found = real(partition)
         last = partition.entries[-1].after if partition.entries else found.checkpoint
         return Released(checkpoint=last)
 
-    monkeypatch.setattr(ordered._Partition, "place", place)  # noqa: SLF001
+    monkeypatch.setattr(ordered._Partition, "update_progress", place)  # noqa: SLF001
 
 
 @pytest.mark.parametrize(

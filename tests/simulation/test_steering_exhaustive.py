@@ -155,7 +155,7 @@ def a_group_that_begins_anew_has_the_number_of_the_one_before(patch: Patch) -> N
 
 def a_skip_notes_its_place_on_any_state(patch: Patch) -> None:
     def blind(self: Parking, partition: int, stream: str, _: int | None = None) -> int:
-        _, waits = self._find(partition, stream)
+        _, waits = self._load_parked(partition, stream)
         held = self.reactor.member.load(partition)
         if held.state is not None and stream in held.state.parked:
             self.reactor.member.save(held, advance_parked(held.state, stream, waits + 1))

@@ -12,7 +12,7 @@ from epochal.feed.reader import FeedReader
 from epochal.feed.stream_history import StreamHistory
 from epochal.feed.stream_records import Record
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.marks import hash_of, hash_place, read_leaf
+from epochal.index.marks import decode_leaf, hash_of, hash_place
 from epochal.layout.changes import Change, Span
 from epochal.layout.source import Source
 from epochal.model.events import Event
@@ -139,7 +139,7 @@ class Feeds:
 
     def marks(self) -> dict[str, int]:
         """Every mark: next index by partition and stream, of streams that the feed has."""
-        leaves = [(item["p"]["S"], read_leaf(item)) for item in self.tables.items("index") if is_leaf(item)]
+        leaves = [(item["p"]["S"], decode_leaf(item)) for item in self.tables.items("index") if is_leaf(item)]
         found: dict[str, int] = {}
         for name, leaf in leaves:
             partition = int(name.removeprefix("$Marks-"))

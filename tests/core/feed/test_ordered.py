@@ -13,7 +13,14 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
 from epochal.feed.indexer import Indexer
-from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
+from epochal.feed.ordered import (
+    LONGEST,
+    OrderedCheckpoint,
+    OrderedPage,
+    OrderedReader,
+    Released,
+    begin_partition,
+)
 from epochal.feed.page_filling import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
@@ -177,7 +184,9 @@ def reader_of(world: World, start: OrderedCheckpoint) -> OrderedReader:
         driver=feed.driver,
         table=feed.table,
         window=5 * PER_SECOND,
-        partitions=[opened(number, feed.hydrate(number), every, start) for number in (30_000, 30_001)],
+        partitions=[
+            begin_partition(number, feed.hydrate(number), every, start) for number in (30_000, 30_001)
+        ],
         now=world.clock,
     )
 

@@ -18,9 +18,9 @@ from epochal.index.marks import (
     Leaf,
     Leaves,
     begin_marks,
+    decode_leaf,
     hash_of,
     hash_place,
-    read_leaf,
 )
 from epochal.plan.failures import Lost
 from epochal.plan.ops import BatchGet, Delete, Op, Put, Query, Transact
@@ -43,7 +43,7 @@ def read(
 
 
 def stored(feeds: Feeds) -> list[Leaf]:
-    return [read_leaf(item) for item in feeds.tables.items("index") if is_leaf(item)]
+    return [decode_leaf(item) for item in feeds.tables.items("index") if is_leaf(item)]
 
 
 def check_ranges(leaves: list[Leaf]) -> None:
@@ -165,15 +165,15 @@ def test_a_leaf_that_is_none_is_refused(item: Item) -> None:
     write(feeds, [("A-1", 5)])
     (leaf,) = feeds.tables.items("index")
     with pytest.raises(CorruptData):
-        read_leaf({**leaf, **item})
+        decode_leaf({**leaf, **item})
 
 
 @pytest.mark.parametrize(("count", "parts"), [(LEAF // (HASH + 1), 1), (LEAF // (HASH + 1) + 1, 2)])
 def test_a_leaf_is_split_once_it_has_more_bytes_than_a_leaf_may_have(count: int, parts: int) -> None:
     marked = {hash_of(f"Order-{k}"): 1 for k in range(count)}
-    leaf = Leaf(start=0, end=PLACES).holding(marked)
+    leaf = Leaf(start=0, end=PLACES).with_marks(marked)
     assert leaf.size == count * (HASH + 1)
-    made = leaf.parts()
+    made = leaf.split()
     assert len(made) == parts
     assert {hashed: mark for part in made for hashed, mark in part.marks().items()} == marked
     check_ranges(made)

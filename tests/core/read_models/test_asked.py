@@ -235,7 +235,7 @@ def test_a_continuation_never_leads_out_of_its_question() -> None:
     asked = question("loans@1", {ALL: DeclaredKey(1, False)}, None, (), prefix="b", since=None, below=None)
     for outside in ("tz ", "ta ", asked.low, asked.high, ""):
         with pytest.raises(InvalidInput, match="another question"):
-            model.list(prefix="b", after=asked.written(outside, backward=False))
+            model.list(prefix="b", after=asked.encode_continuation(outside, backward=False))
 
 
 @pytest.mark.parametrize(

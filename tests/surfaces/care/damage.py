@@ -10,7 +10,7 @@ from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import SERIES, calf_key, epoch_stream, marks_name, tip_key
 from epochal.index.epochs import EpochLimits
-from epochal.index.marks import FLOOR, Leaf, hash_of, hash_place, read_leaf
+from epochal.index.marks import FLOOR, Leaf, decode_leaf, hash_of, hash_place
 from epochal.index.tip import read_tip
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, Key, binary, number
@@ -87,11 +87,11 @@ class Damaged:
         leaf = self._leaf(partition, stream)
         marks = leaf.marks()
         del marks[hash_of(stream)]
-        self._replace(partition, leaf.holding(marks))
+        self._replace(partition, leaf.with_marks(marks))
 
     def set_mark(self, partition: int, stream: str, following: int) -> None:
         leaf = self._leaf(partition, stream)
-        self._replace(partition, leaf.holding({**leaf.marks(), hash_of(stream): following}))
+        self._replace(partition, leaf.with_marks({**leaf.marks(), hash_of(stream): following}))
 
     def delete_marks(self, partition: int, stream: str) -> None:
         """The leaf that has a stream's mark, with those of all its neighbours."""
@@ -99,7 +99,7 @@ class Damaged:
 
     def _leaf(self, partition: int, stream: str) -> Leaf:
         name = marks_name(partition)
-        leaves = [read_leaf(item) for item in self.tables.items(self.table) if item["p"]["S"] == name]
+        leaves = [decode_leaf(item) for item in self.tables.items(self.table) if item["p"]["S"] == name]
         return next(leaf for leaf in leaves if leaf.start <= hash_place(hash_of(stream)) < leaf.end)
 
     def _replace(self, partition: int, leaf: Leaf) -> None:

@@ -247,7 +247,7 @@ class _Partition:
     done: Checkpoint
     streams: dict[str, deque[_Held]] = field(default_factory=dict)
 
-    def place(self) -> Released:
+    def update_progress(self) -> Released:
         """Return how far the partition was released, dropping entries that are completely released."""
         while self.entries and not self.entries[0].waiting:
             self.done = self.entries.popleft().after
@@ -258,7 +258,7 @@ class _Partition:
         return Released(checkpoint=self.done, ahead=ahead)
 
 
-def opened(
+def begin_partition(
     number: int, hydrate: HydrateUnopened, predicate: Predicate, start: OrderedCheckpoint
 ) -> _Partition:
     """Build a partition's state before any read, at the place where `start` continues it."""
@@ -360,8 +360,8 @@ class OrderedReader:
             partition.at_tail = False
         while True:
             items += self._release(limit - len(items))
-            crowded = self._crowded(limit - len(items))
-            items, early = items + crowded, early + len(crowded)
+            early_items = self._release_early(limit - len(items))
+            items, early = items + early_items, early + len(early_items)
             behind = min(
                 (partition for partition in self.partitions if not partition.at_tail),
                 key=_reached_by,
@@ -390,7 +390,9 @@ class OrderedReader:
 
     def _next(self) -> OrderedCheckpoint:
         """Return the checkpoint after what was released."""
-        return OrderedCheckpoint({partition.number: partition.place() for partition in self.partitions})
+        return OrderedCheckpoint(
+            {partition.number: partition.update_progress() for partition in self.partitions}
+        )
 
     def _read(self, partition: _Partition) -> None:
         """Take one more entry of a partition, or request more if none is left."""
@@ -405,11 +407,11 @@ class OrderedReader:
             if not (partition.left or partition.entries):
                 partition.done = page.walk.at
         else:
-            self._take(partition, partition.left.popleft())
+            self._hold_back(partition, partition.left.popleft())
         if not partition.left and partition.tail is not None:
             partition.reached, partition.at_tail = max(partition.reached, partition.tail), True
 
-    def _take(self, partition: _Partition, placed: PlacedEntry) -> None:
+    def _hold_back(self, partition: _Partition, placed: PlacedEntry) -> None:
         """Read the events of an entry, and hold them back at their times."""
         # An entry dated in the future counts as written now: otherwise other events would be released too soon.
         partition.reached = max(partition.reached, min(_time_of(placed), from_unix_nanoseconds(self.now())))
@@ -458,17 +460,17 @@ class OrderedReader:
             unopened = event if isinstance(event, UnopenedFeedEvent) else None
             outline = event.outline() if isinstance(event, UnopenedFeedEvent) else event
             if outline.first or not self.once:
-                items.append((self._checked(with_event(item, outline)), unopened))
+                items.append((self._require_readable(with_event(item, outline)), unopened))
         return _by_place(items)
 
-    def _opened(self, held: _Held) -> FeedItem:
+    def _item_with_bodies(self, held: _Held) -> FeedItem:
         """Return the item of an event that is released, with its bodies unless the page has no room for them."""
         if self.room is None:
             held.decode()
             self._released += _bytes_of(held.item)
-        return self._checked(held.item)
+        return self._require_readable(held.item)
 
-    def _checked(self, item: FeedItem) -> FeedItem:
+    def _require_readable(self, item: FeedItem) -> FeedItem:
         """Return an item, or raise its fault where that is to be raised."""
         if self.strict and item.fault is not None:
             raise item.fault
@@ -499,7 +501,7 @@ class OrderedReader:
             released += self._with_causes(held, most - len(released), held.time)
         return released
 
-    def _crowded(self, most: int) -> list[FeedItem]:
+    def _release_early(self, most: int) -> list[FeedItem]:
         """Release and return the oldest events early, at most `most`, while too many are held back."""
         released: list[FeedItem] = []
         while (
@@ -530,7 +532,7 @@ class OrderedReader:
                 break
             path.pop()
             if not held.released:
-                released.append(self._opened(held))
+                released.append(self._item_with_bodies(held))
                 self._let_go(held)
         for held in path:
             held.following = False

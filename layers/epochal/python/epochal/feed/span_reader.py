@@ -235,11 +235,11 @@ class SpanReader:
 
     def _read_on(self) -> None:
         """Take the result of the request that was made in advance, or make one."""
-        self._take(self._request() if self._coming is None else self._coming.result())
+        self._accept_page(self._request() if self._coming is None else self._coming.result())
 
     def _wait(self, patience: float) -> bool:
         """Wait at the tail, sharing polls with other readers there; return whether nothing has come."""
-        self._take(
+        self._accept_page(
             wait_for_more(
                 self.driver,
                 (self.table, self.walk.partition, self.walk.at),
@@ -256,7 +256,7 @@ class SpanReader:
         self.walk = page.walk
         return page
 
-    def _take(self, page: WalkPage) -> None:
+    def _accept_page(self, page: WalkPage) -> None:
         """Keep the entries of a request's page, and send the next request in advance if allowed."""
         self.walk, self.at_tail = page.walk, page.at_tail
         if page.placed:

@@ -113,7 +113,7 @@ class _Hydration:
         if first == end:
             return iter(())
         # The check of stream names, which is for callers, is skipped: other libraries allow further names.
-        return _fed(stream, first, end, partial(self.reader.found, stream, first, limit=end - first))
+        return _feed_events(stream, first, end, partial(self.reader.found, stream, first, limit=end - first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,11 @@ class _BatchHydration(_Hydration):
             if isinstance(events, list):
                 batch[range_] = list(map(readable_event, events))
             elif events is not None:
-                batch[range_] = _fed(*range_, partial(iter, events))
+                batch[range_] = _feed_events(*range_, partial(iter, events))
         return batch
 
 
-def _fed(
+def _feed_events(
     stream: str, first: int, end: int, read: Callable[[], Iterator[Found]]
 ) -> Iterator[FeedEvent | UnopenedFeedEvent]:
     """Yield a range of a stream's events in the form of the feed, with pruned and unreadable ones marked.

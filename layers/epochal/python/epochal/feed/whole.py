@@ -27,7 +27,14 @@ from epochal.feed.newest import (
     select,
     times_of_entry,
 )
-from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
+from epochal.feed.ordered import (
+    LONGEST,
+    OrderedCheckpoint,
+    OrderedPage,
+    OrderedReader,
+    Released,
+    begin_partition,
+)
 from epochal.feed.page_filling import PageBounds, fill
 from epochal.feed.results import FeedItem, ListedStream, NamedStreams, NewestPage, StreamsPage
 from epochal.feed.span_reader import SpanReader, is_forward
@@ -125,7 +132,7 @@ class WholeFeed:
     ) -> NewestPage:
         """Return the newest items of all partitions, as `FeedReader.newest` does."""
         search = self._back(limit, before, categories, predicate, seconds, data=data)
-        return search.page(*self._opened(search)) if data else search.page(search.bare_items())
+        return search.page(*self._items_with_events(search)) if data else search.page(search.bare_items())
 
     def latest(
         self, limit: int, before: Mapping[int, Checkpoint], *, seconds: float = 10.0
@@ -198,7 +205,7 @@ class WholeFeed:
         """Return whether the reader was given the stores of all these partitions."""
         return {*map(source_of, partitions)} <= {history.name for history in self.reader.histories}
 
-    def _opened(self, search: _Newest) -> tuple[list[FeedItem], int]:
+    def _items_with_events(self, search: _Newest) -> tuple[list[FeedItem], int]:
         """Return items with events, and of how many entries: up to where large events reach `PAGE_BYTES`."""
         items, size, taken = list[FeedItem](), 0, 0
         with ExitStack() as stack:
@@ -390,7 +397,7 @@ class WholeFeed:
             table=self.reader.table,
             window=int(within * PER_SECOND),
             partitions=[
-                opened(
+                begin_partition(
                     number,
                     self.reader.hydrate_unopened(number, fetch=room is None),
                     span_filter(partial(self.reader.categories, number), categories, predicate),

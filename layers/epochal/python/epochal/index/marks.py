@@ -96,7 +96,7 @@ class Leaf:
         """Return all marks by hash."""
         return {self._hash(position): self._next(position) for position in range(len(self))}
 
-    def holding(self, marks: Mapping[bytes, int]) -> Leaf:
+    def with_marks(self, marks: Mapping[bytes, int]) -> Leaf:
         """Return a new version of the leaf with these marks instead."""
         width = max(1, (max(marks.values(), default=0).bit_length() + 7) // 8)
         ordered = sorted(marks)
@@ -110,15 +110,15 @@ class Leaf:
             single=self.single,
         )
 
-    def raised(self, marks: Mapping[bytes, int]) -> Leaf:
+    def with_raised_marks(self, marks: Mapping[bytes, int]) -> Leaf:
         """Return the leaf with these marks raised, or the leaf itself if none is higher."""
         present = self.marks()
         higher = {
             hashed: following for hashed, following in marks.items() if following > present.get(hashed, 0)
         }
-        return self.holding({**present, **higher}) if higher else self
+        return self.with_marks({**present, **higher}) if higher else self
 
-    def parts(self) -> list[Leaf]:
+    def split(self) -> list[Leaf]:
         """Return the leaf alone or, if too large, divided into several; equal hash beginnings stay together."""
         if self.size <= LEAF:
             return [self]
@@ -136,7 +136,7 @@ class Leaf:
                 single=self.single,
                 version=self.version - 1 if start == self.start else 0,
             )
-            parts.append(part.holding({hashed: marks[hashed] for hashed in ordered[begin:until]}))
+            parts.append(part.with_marks({hashed: marks[hashed] for hashed in ordered[begin:until]}))
             begin = until
         return parts
 
@@ -246,16 +246,16 @@ def write_marks(
         yield from _read_leaves(table, partition, leaves, due)
         if leaves.bare:
             leaves.keep(Leaf(start=0, end=PLACES, single=single))
-        due = yield from _raise(table, partition, leaves, due)
+        due = yield from _raise_marks(table, partition, leaves, due)
 
 
 def begin_marks(table: str, partition: int) -> Steps[None]:
     """Write the first leaf of a new index, which says that no mark is an item of its own."""
-    root = Leaf(start=0, end=PLACES).holding({})
-    yield Put(table=table, item=_write_leaf(partition, root), condition=Absent("p"))
+    root = Leaf(start=0, end=PLACES).with_marks({})
+    yield Put(table=table, item=_encode_leaf(partition, root), condition=Absent("p"))
 
 
-def read_leaf(item: Item) -> Leaf:
+def decode_leaf(item: Item) -> Leaf:
     """Decode a stored leaf; raise `CorruptData` if it is malformed."""
     hashes, nexts, width = item["h"]["B"], item["n"]["B"], read_number(item, "w") or 1
     start, end = read_number(item, "i"), read_number(item, "z")
@@ -272,7 +272,7 @@ def read_leaf(item: Item) -> Leaf:
     )
 
 
-def _write_leaf(partition: int, leaf: Leaf) -> Item:
+def _encode_leaf(partition: int, leaf: Leaf) -> Item:
     """Encode a leaf as an item."""
     item: Item = {
         **calf_key(marks_name(partition), FLOOR + leaf.start),
@@ -288,10 +288,12 @@ def _write_leaf(partition: int, leaf: Leaf) -> Item:
 def _put(table: str, partition: int, leaf: Leaf) -> Put:
     """Build the conditional write of a leaf, which is refused if another version is stored."""
     before = Absent("p") if leaf.version == 1 else equals("v", number(leaf.version - 1))
-    return Put(table=table, item=_write_leaf(partition, leaf), condition=before)
+    return Put(table=table, item=_encode_leaf(partition, leaf), condition=before)
 
 
-def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int]) -> Steps[dict[bytes, int]]:
+def _raise_marks(
+    table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int]
+) -> Steps[dict[bytes, int]]:
     """Raise marks in their leaves, dividing large ones; return the marks whose writes were refused."""
     by_leaf: dict[int, dict[bytes, int]] = {}
     for hashed, following in due.items():
@@ -299,8 +301,10 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
         if leaf is None:
             raise CorruptData("no leaf of marks covers a stream: repair the index")
         by_leaf.setdefault(leaf.start, {})[hashed] = following
-    changed = [(leaves.by_start[start].raised(leaf_marks), start) for start, leaf_marks in by_leaf.items()]
-    splits = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.by_start[start]]
+    changed = [
+        (leaves.by_start[start].with_raised_marks(leaf_marks), start) for start, leaf_marks in by_leaf.items()
+    ]
+    splits = [(leaf.split(), start) for leaf, start in changed if leaf is not leaves.by_start[start]]
     refused: dict[bytes, int] = {}
     for begin in range(0, len(splits), AT_ONCE):
         group = splits[begin : begin + AT_ONCE]
@@ -317,7 +321,7 @@ def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int])
             refused.update(by_leaf[start])
             blocking = reply.items[0] if isinstance(reply, Refusal) else None
             if blocking is not None:
-                leaves.keep(read_leaf(blocking))
+                leaves.keep(decode_leaf(blocking))
     return refused
 
 
@@ -361,7 +365,7 @@ def _read_some(table: str, partition: int, leaves: Leaves, hashes: Sequence[byte
         for hashed in hashes
     )
     for item in (item for reply in replies for item in reply.items):
-        leaves.keep(read_leaf(item))
+        leaves.keep(decode_leaf(item))
 
 
 def _next_start(table: str, partition: int, place: int) -> Steps[int]:
@@ -372,7 +376,7 @@ def _next_start(table: str, partition: int, place: int) -> Steps[int]:
         sort=("i", number(FLOOR + place), number(FLOOR + PLACES)),
         limit=1,
     )
-    return next((read_leaf(item).start for item in reply.items), PLACES)
+    return next((decode_leaf(item).start for item in reply.items), PLACES)
 
 
 def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
@@ -387,7 +391,7 @@ def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes
             after=after,
         )
         for item in reply.items:
-            leaves.keep(read_leaf(item))
+            leaves.keep(decode_leaf(item))
         after = reply.last
         if after is None:
             return

@@ -146,7 +146,7 @@ class Parking:
         Raises:
             InvalidInput: the stream is not parked, or waits for another event by now.
         """
-        held, index_now = self._find(partition, stream)
+        held, index_now = self._load_parked(partition, stream)
         while True:
             if index not in (None, index_now):
                 raise InvalidInput(
@@ -167,12 +167,12 @@ class Parking:
 
         It is unparked only on a state that is older than that end.
         """
-        held, index = self._find(partition, stream)
+        held, index = self._load_parked(partition, stream)
         while True:
             progress = handle(index)
             index = progress.next
             if progress.failure is not None or self.reactor.member.driver.clock() >= ends:
-                return self._stay(partition, stream, held, progress)
+                return self._save_progress(partition, stream, held, progress)
             saved = self.reactor.member.save(held, unpark(_state(held), stream, index))
             if isinstance(saved, LoadedState):
                 self.reactor.member.forget(partition, stream)
@@ -184,7 +184,9 @@ class Parking:
             if not _is_same_run(before, held):
                 index = waits
 
-    def _stay(self, partition: int, stream: str, before: LoadedState, progress: TaskProgress) -> Replayed:
+    def _save_progress(
+        self, partition: int, stream: str, before: LoadedState, progress: TaskProgress
+    ) -> Replayed:
         """Store how far a parked stream has come and why it failed, unless reset; return the outcome.
 
         Nothing is stored if the group was reset meanwhile; `before` is the state on which the stream was handled.
@@ -213,7 +215,7 @@ class Parking:
         removal = member.reader.removal_of(partition, stream)
         return () if removal is None else (removal,)
 
-    def _find(self, partition: int, stream: str) -> tuple[LoadedState, int]:
+    def _load_parked(self, partition: int, stream: str) -> tuple[LoadedState, int]:
         """Load the group's state, and return it with the index at which a parked stream waits."""
         held = self.reactor.member.load(partition)
         return held, self._waiting_index(held, partition, stream)

@@ -87,11 +87,11 @@ class Question:
         first = self.values.partition(" ")[0]
         return [partition_of(self.model, self.name, shard, first) for shard in range(self.declared.spread)]
 
-    def written(self, sort: str, *, backward: bool) -> str:
+    def encode_continuation(self, sort: str, *, backward: bool) -> str:
         """Encode the continuation after an entry."""
         return urlsafe_b64encode(self._digest(backward) + sort.encode()).decode().rstrip("=")
 
-    def read(self, after: str, *, backward: bool) -> str:
+    def decode_continuation(self, after: str, *, backward: bool) -> str:
         """Decode a continuation into a sort key; raise `InvalidInput` if malformed or of another question."""
         must_be(str, after, "after", "a continuation: `next` of a page")
         try:
@@ -177,12 +177,12 @@ def page(
         place: returns the key of a document's item.
     """
     must_be_whole(limit, "limit", least=1, most=MAX_LIMIT)
-    start = None if after is None else question.read(after, backward=backward)
+    start = None if after is None else question.decode_continuation(after, backward=backward)
     if question.low >= question.high:
         return Page(())
     entries = yield from _entries(table, question, limit + 1, start, backward=backward)
     more, entries = len(entries) > limit, entries[:limit]
-    following = question.written(entries[-1]["sk"]["S"], backward=backward) if more else None
+    following = question.encode_continuation(entries[-1]["sk"]["S"], backward=backward) if more else None
     keys = [document_of(entry["sk"]["S"]) for entry in entries]
     if question.declared.holds:
         page_documents = [

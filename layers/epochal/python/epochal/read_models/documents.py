@@ -77,7 +77,7 @@ def backward_swap(generation: int, live: int) -> InvalidInput:
     return InvalidInput("generation", rule)
 
 
-def reached(
+def wait_for_version(
     version: int,
     place: Callable[[], int | None],
     seconds: float,
@@ -428,7 +428,7 @@ class ReadModel(Generic[D]):
             seconds: time to wait at most.
         """
         # Progress only grows: what an inconsistent read shows of it is true.
-        return reached(
+        return wait_for_version(
             version,
             lambda: self._read_progress(stream, consistent=False).next,
             seconds,

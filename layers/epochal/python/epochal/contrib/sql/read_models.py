@@ -42,7 +42,7 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_text, must_be_whole
 from epochal.model.plain_functions import must_be_done, must_be_plain
 from epochal.reactions.definition import Delivery
-from epochal.read_models.documents import backward_swap, reached
+from epochal.read_models.documents import backward_swap, wait_for_version
 
 with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
     from sqlalchemy import (
@@ -341,7 +341,7 @@ class SqlReadModel:
             seconds: time to wait at most.
         """
         database = self.database
-        return reached(version, lambda: self.place(stream), seconds, database.clock, database.sleep)
+        return wait_for_version(version, lambda: self.place(stream), seconds, database.clock, database.sleep)
 
     def _progress(self, connection: Connection, stream: str) -> Row[Any]:
         """Read the row of a stream's progress, all null if missing, with the mark of the transaction.
