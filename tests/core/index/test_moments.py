@@ -86,8 +86,10 @@ def test_every_moment_begins_at_the_first_entry_that_may_be_of_it(entries: int) 
 
 def test_a_moment_before_the_first_event_is_the_beginning_and_one_after_the_last_is_the_tail() -> None:
     feeds = indexed([0.0, 1.0, 2.0, 3.0, 4.0], entries=2)
-    assert feeds.reader().place(0, NOON - timedelta(days=900)) == BEGINNING
-    assert feeds.reader().place(0, NOON + timedelta(days=900)) == feeds.driver.run(tail("index", 0, 0))
+    assert feeds.reader().find_checkpoint(0, NOON - timedelta(days=900)) == BEGINNING
+    assert feeds.reader().find_checkpoint(0, NOON + timedelta(days=900)) == feeds.driver.run(
+        tail("index", 0, 0)
+    )
     assert begun(feeds, 9e6) == []
 
 
@@ -101,12 +103,12 @@ def test_at_a_moment_in_the_future_a_reader_waits_for_what_comes() -> None:
 @pytest.mark.parametrize("entries", [1, 2, 3], ids="epochs of {} entries".format)
 def test_the_epoch_that_follows_a_closed_one_is_begun_though_it_is_empty(entries: int) -> None:
     feeds = indexed([0.0] * entries, entries=entries)
-    assert feeds.reader().place(0, NOON + timedelta(days=1)) == Checkpoint.of(1, 0)
+    assert feeds.reader().find_checkpoint(0, NOON + timedelta(days=1)) == Checkpoint.of(1, 0)
 
 
 def test_an_index_without_entries_and_a_partition_that_is_not_there_begin_at_the_beginning() -> None:
     feeds = indexed([])
-    assert feeds.reader().place(0, NOON) == feeds.reader().place(7, NOON) == BEGINNING
+    assert feeds.reader().find_checkpoint(0, NOON) == feeds.reader().find_checkpoint(7, NOON) == BEGINNING
 
 
 def test_each_partition_has_its_own_place_of_a_moment() -> None:

@@ -298,7 +298,7 @@ class AsyncFeed:
     reader: FeedReader
 
     partitions = reads(FeedReader.partitions, of="reader")
-    place = reads(FeedReader.place, of="reader")
+    find_checkpoint = reads(FeedReader.find_checkpoint, of="reader")
     page = reads(FeedReader.page, of="reader")
     wait_for = reads(FeedReader.wait_for, of="reader")
     newest = reads(FeedReader.newest, of="reader")

@@ -165,7 +165,7 @@ class FeedReader:
                 return rule
         return layout.port.categories
 
-    def place(self, partition: int, start: FeedStart) -> Checkpoint:
+    def find_checkpoint(self, partition: int, start: FeedStart) -> Checkpoint:
         """Return the checkpoint of a starting point: a moment, `beginning`, `tail`, or a checkpoint itself.
 
         A moment is searched for in the index: requests grow with the logarithm of its events.
@@ -575,7 +575,7 @@ class FeedReader:
         forward = is_forward(direction)
         if start is None:
             start = BEGINNING if forward else "tail"
-        place = self.place(partition, start)
+        place = self.find_checkpoint(partition, start)
         return SpanReader.begin(self.driver, self.table, partition, place, forward=forward)
 
     def _request(

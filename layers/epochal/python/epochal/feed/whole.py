@@ -256,7 +256,9 @@ class WholeFeed:
             if start is None:
                 start = BEGINNING if forward else "tail"
             start = dict.fromkeys((place.partition for place in self.reader.partitions()), start)
-        checkpoints = {partition: self.reader.place(partition, place) for partition, place in start.items()}
+        checkpoints = {
+            partition: self.reader.find_checkpoint(partition, place) for partition, place in start.items()
+        }
         reached, ends, at_end = FeedPosition(checkpoints), self.reader.driver.clock() + seconds, set[int]()
         streams: list[ListedStream] = []
 
@@ -328,7 +330,7 @@ class WholeFeed:
                 raise InvalidInput("source", f"{source} is not in the index: deploy its indexer first")
             self.reader.driver.sleep(POLL_SECONDS)
         partition = partition_of(stream, count, base_of(source))
-        tail, reached = self.reader.place(partition, "tail"), False
+        tail, reached = self.reader.find_checkpoint(partition, "tail"), False
         on, back = self._span_reader(partition, tail), self._span_reader(partition, tail, "backward")
         for reader, longest in ((back, 0.0), (on, LOOK_BACK_SECONDS), (back, inf), (on, inf)):
             if reached and reader is back:
@@ -390,7 +392,10 @@ class WholeFeed:
         numbers = must_be_numbers(partitions, "partitions")
         if not isinstance(start, OrderedCheckpoint):
             start = OrderedCheckpoint(
-                {number: Released(checkpoint=self.reader.place(number, start)) for number in numbers}
+                {
+                    number: Released(checkpoint=self.reader.find_checkpoint(number, start))
+                    for number in numbers
+                }
             )
         return OrderedReader(
             driver=self.reader.driver,

@@ -198,7 +198,11 @@ def read_feed(reading: Reading, request: Request, query: QueryString) -> Respons
     if partition not in reading.partitions:
         raise Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
     source, meter = measured(reading.feed, request)
-    begin = _tails(source).get(partition, BEGINNING) if place == TAIL else source.place(partition, place)
+    begin = (
+        _tails(source).get(partition, BEGINNING)
+        if place == TAIL
+        else source.find_checkpoint(partition, place)
+    )
     feed_items = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
     page = source.page_within(

@@ -71,7 +71,7 @@ class Member:
         """
         start = self.reaction.start
         place = start.get(partition, BEGINNING) if isinstance(start, Mapping) else start
-        return self.reader.place(partition, place)
+        return self.reader.find_checkpoint(partition, place)
 
     def wait_for(self, partition: int, position: Checkpoint, *, seconds: float = 10.0) -> bool:
         """Wait up to `seconds` until everything before a position is handled or parked; return whether it is.

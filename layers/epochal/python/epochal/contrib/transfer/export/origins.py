@@ -84,7 +84,7 @@ def begin_feed(
             range_
             for tail in feed.partitions()
             for range_ in ranges_of(
-                tail.partition, feed.place(tail.partition, start), tail.tail, partial(_end_of, feed)
+                tail.partition, feed.find_checkpoint(tail.partition, start), tail.tail, partial(_end_of, feed)
             )
         ),
     )
