@@ -503,7 +503,7 @@ class TaggedStreams(Protocol):
             tagged: the events of all batches, in order.
             condition: condition on other events; None for none.
             key: idempotency key of the append, or of the decision; None for none.
-            read_heads: known heads of streams that a decision only read, and that must be unchanged; None for an append.
+            read_heads: known heads of streams that a decision only read, which must be unchanged; None for an append.
         """
 
 
