@@ -119,7 +119,7 @@ def load_record(table: str, record: KeyRecord) -> Steps[RecordContents | None]:
     return read_record(item)
 
 
-def done_record(
+def make_unfolds_record_put(
     table: str, record: KeyRecord, batch: KeyedWrite, version: int, seen: RecordContents | None
 ) -> Put:
     """Make the conditional put of a key's record that goes with a write of unfolds without events.

@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Never
 
 from epochal.layout import once
-from epochal.layout.key_records import KeyRecord, RecordContents, done_record, load_record, read_record
+from epochal.layout.key_records import (
+    KeyRecord,
+    RecordContents,
+    load_record,
+    make_unfolds_record_put,
+    read_record,
+)
 from epochal.layout.once import UnfoldsRefused
 from epochal.layout.outcomes import combine_outcomes, refusing_head
 from epochal.layout.streams import Also, Known
@@ -143,7 +149,9 @@ class UnfoldsPart:
         """Make the write of the key's record, with the etag that the unfolds leave."""
         etag = writes[self.unfolds.stream].token.etag or ""
         unfolds = replace(self.unfolds, etag=etag)
-        return (done_record(self.table, self.record, unfolds, version_of(self.known_head), self.seen),)
+        return (
+            make_unfolds_record_put(self.table, self.record, unfolds, version_of(self.known_head), self.seen),
+        )
 
     def ending(self, moved: Heads, tries: Tries) -> Steps[UnfoldsRefused[Page] | None]:
         """Return the refusal if the last page has moved."""

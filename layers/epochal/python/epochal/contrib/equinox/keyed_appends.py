@@ -11,7 +11,7 @@ from epochal.index.tip_append import TipOrToken, calve_and_write
 from epochal.index.tip_writes import create_tip, extend_tip, retry_etag
 from epochal.index.wire_batch import WireBatch
 from epochal.layout import once
-from epochal.layout.key_records import KeyRecord, RecordContents, done_record, read_record
+from epochal.layout.key_records import KeyRecord, RecordContents, make_unfolds_record_put, read_record
 from epochal.layout.once import UnfoldsRefused
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.expected_version import ExpectedVersion
@@ -78,7 +78,7 @@ class TipAttempts:
             write, token = (
                 create_tip(table, batch) if known_head is None else extend_tip(table, batch, known_head)
             )
-            note = done_record(table, record, batch, version_of(known_head), seen)
+            note = make_unfolds_record_put(table, record, batch, version_of(known_head), seen)
             reply: Done | Refusal | Overflow = yield Transact(writes=(write, note))
             if isinstance(reply, Done):
                 return token
