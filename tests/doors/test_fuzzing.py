@@ -50,7 +50,7 @@ UNSAID: Final = {
     "printable text": "which characters are printable is Unicode's to say",
     "must be at most": "limits in bytes, and of two fields together",
     "must not be given: events share pages": "one schema of two stores, in one of which events expire",
-    "must not be given: these tables refer to no bucket": "likewise, in the other of which events name uploads",
+    "must not be given: these tables do not use a bucket": "likewise, in the other of which events name uploads",
     "names no object of that size": "depends on what is stored",
     "was already used for an append with other contents": "depends on what is stored",
     "an aggregate's first event needs": "depends on what is stored",

@@ -130,7 +130,7 @@ def test_an_aggregate_that_is_elsewhere_is_an_error_that_carries_the_outcome(
     write: Callable[[AggregateStore, Lock], object],
 ) -> None:
     store, stale = aggregate(), Lock(version=7, seq_nr=7)
-    with pytest.raises(Wrong, match="user-alice: expected version 7 with event 7 for its last") as raised:
+    with pytest.raises(Wrong, match="user-alice: expected version 7 with last event 7") as raised:
         write(store, stale)
     assert raised.value.outcome == AggregateConflict(version=1)
     assert store.try_append(ALICE, [CREATED], expected=stale) == raised.value.outcome
@@ -159,7 +159,7 @@ def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None
 
     save(5)
     with pytest.raises(
-        ConflictError, match="Totals v1: not stored, the stored state has processed 5 events"
+        ConflictError, match="Totals v1: not stored: the stored state has processed 5 events"
     ) as raised:
         save(4)
     assert isinstance(raised.value.outcome, StoredState)

@@ -66,7 +66,10 @@ VALUES: dict[str, tuple[Call, str]] = {
         "data: must be bytes, not str",
     ),
     "a number for an aggregate": (lambda _: aggregate_id("order", 1), "value: must be text, not int"),
-    "one type of aggregates": (lambda _: AggregateTypes("order"), "types: must be a list of names, not one"),
+    "one type of aggregates": (
+        lambda _: AggregateTypes("order"),
+        "types: must be a list of names, not a string",
+    ),
     "one category": (
         lambda _: reaction(name="r", categories="Flight")(print),
         "must be a list of names, not one",
@@ -141,7 +144,7 @@ AGGREGATES: dict[str, tuple[Call, str]] = {
     ),
     "a text for an id": (
         lambda store: store.append("order-1", [A], snapshot=b"{}"),
-        "aggregate: must be an AggregateId, as aggregate_id(type, value) makes, not str",
+        "aggregate: must be an AggregateId, as aggregate_id(type, value) returns, not str",
     ),
     "a text to replay": (lambda store: store.replay("order-1"), "aggregate: must be an AggregateId"),
     "a text to read": (lambda store: store.events_after("order-1"), "aggregate: must be an AggregateId"),

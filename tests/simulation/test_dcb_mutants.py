@@ -170,12 +170,12 @@ def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
     patch.setattr(dcb_events, "append", append._append)  # noqa: SLF001
 
 
-@mutant("do not increase|order|a gap|its entries do not")
+@mutant("do not increase|order|a gap|but its entries differ")
 def an_id_is_what_the_clock_says(patch: Patch) -> None:
     patch.setattr(transaction, "later_than", lambda proposed, *_: proposed)
 
 
-@mutant("do not increase|order|a gap|its entries do not")
+@mutant("do not increase|order|a gap|but its entries differ")
 def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
     recorded = transaction._recorded  # noqa: SLF001  # where ids are chosen
 
@@ -246,7 +246,7 @@ def an_event_that_a_plain_read_does_not_find_has_expired(patch: Patch) -> None:
     patch.setattr(reading, "settled_events", nothing_settled)
 
 
-@mutant("its entries do not", dear=True)
+@mutant("but its entries differ", dear=True)
 def an_entry_that_does_not_show_yet_is_lost(patch: Patch) -> None:
     patch.setattr(entries, "LOOKS", 1)
 

@@ -432,7 +432,7 @@ def test_a_generation_is_built_beside_the_live_one_and_takes_its_place(engine: E
         all_.swap("counts", 1)
 
     all_.drop("counts", 1)
-    with pytest.raises(InvalidInput, match="must not be the one that is live"):
+    with pytest.raises(InvalidInput, match="must not be the live one, "):
         all_.drop("counts", 2)
     assert first.place("A-1") is None
     assert second.place("A-1") == 2
@@ -476,7 +476,7 @@ def test_a_reaction_to_a_generation_that_is_dropped_fails_and_does_not_begin_ane
 def test_what_could_not_be_kept_is_refused(sqlite_engine: Engine) -> None:
     all_ = models(sqlite_engine)
     for name, generation, said in (
-        ("other", 1, "among counts"),
+        ("other", 1, "must be one of counts"),
         ("counts", 0, "at least 1"),
         ("", 1, "bytes"),
     ):
@@ -484,11 +484,11 @@ def test_what_could_not_be_kept_is_refused(sqlite_engine: Engine) -> None:
             all_.open(name, generation)
     fixed = MetaData()
     Table("counts", fixed, Column("type", Text, primary_key=True))
-    with pytest.raises(InvalidInput, match="names that end with _1, and counts does not"):
+    with pytest.raises(InvalidInput, match="names that end with _1, but counts does not"):
         SqlReadModels(engine=sqlite_engine, tables={"counts": lambda _: fixed}).open("counts", 1)
     with pytest.raises(InvalidInput, match="must not share one connection"):
         models(create_engine("sqlite://", poolclass=StaticPool))
-    with pytest.raises(InvalidInput, match="must be of postgresql, auroradsql, sqlite, not mysql"):
+    with pytest.raises(InvalidInput, match="must be for postgresql, auroradsql, sqlite, not mysql"):
         models(_of_mysql())
 
 

@@ -81,7 +81,7 @@ def noted(which: AggregateId, count: int = 3) -> list[bytes]:
 
 def test_a_type_that_holds_a_dash_is_refused_until_it_is_declared() -> None:
     tables = memory_tables()
-    with pytest.raises(InvalidInput, match="'user-account' holds - and is not among the types declared"):
+    with pytest.raises(InvalidInput, match="'user-account' contains - but is not among the types declared"):
         store(tables).append(LONG, [AggregateEvent(type="A", data=b"1")], snapshot=b"{}")
     for read in (store(tables).lock, store(tables).replay, store(tables).latest_snapshot):
         with pytest.raises(InvalidInput, match="type: "):
@@ -108,7 +108,7 @@ def test_of_two_aggregates_with_one_id_the_feed_has_one_and_the_other_is_set_asi
     assert index(tables, *declared) == 3
     assert feed(tables, *declared) == noted(mine)
     waiting = list(PoisonRecords(indexer=indexer(tables, *declared)).waiting())
-    told = f"user-account-1 is stored as of type {other.type!r}, and stands for an aggregate of type {mine.type!r}"
+    told = f"user-account-1 is stored under type {other.type!r}, but is an id of type {mine.type!r}"
     assert len(waiting) == 3
     assert all(told in record.cause for record in waiting)
 
@@ -144,7 +144,7 @@ def test_what_is_stored_by_other_shards_than_readers_use_is_set_aside_and_not_pr
     assert index(tables) == 3
     (cause, *_) = (record.cause for record in PoisonRecords(indexer=indexer(tables)).waiting())
     assert "is stored under user-" in cause
-    assert "other shards, or other keys" in cause
+    assert "the shards or the keys differ" in cause
 
 
 def test_a_stage_declares_its_types_to_the_indexer_too() -> None:
@@ -154,9 +154,9 @@ def test_a_stage_declares_its_types_to_the_indexer_too() -> None:
     tables = memory_tables()
     append(tables, SHORT, 1)
     (source,) = sources_of(settings)
-    with pytest.raises(CorruptData, match="is stored as of type 'user'"):
+    with pytest.raises(CorruptData, match="is stored under type 'user'"):
         source.appended(tables.changes("snapshot")[-1])
-    with pytest.raises(CorruptData, match="is stored as of type 'user'"):
+    with pytest.raises(CorruptData, match="is stored under type 'user'"):
         source.stored(list(tables.items("journal"))[-1])
     other = settings.having(aggregate_types=())
     assert sources_of(other)[0].stored(list(tables.items("journal"))[-1]) is not None

@@ -131,13 +131,13 @@ def test_writers_that_take_any_version_lose_nothing(world: World) -> None:
 
 def test_a_number_that_does_not_join_is_refused_and_named(world: World) -> None:
     begun(world)
-    with pytest.raises(InvalidInput, match=r"seq_nr: 6 does not join: the last event is 1"):
+    with pytest.raises(InvalidInput, match=r"seq_nr: 6 does not follow the last event, 1"):
         world.store().append(ALICE, [event(1)], expected=Lock(version=1, seq_nr=5))
     assert numbers(world.store()) == [0]
 
 
 def test_a_first_append_without_a_snapshot_is_refused(world: World) -> None:
-    with pytest.raises(InvalidInput, match="snapshot: an aggregate's first event needs one"):
+    with pytest.raises(InvalidInput, match="snapshot: is required with the first event of an aggregate"):
         world.store().append(ALICE, [event(0)])
     assert list(world.tables.items("snapshot")) == []
 

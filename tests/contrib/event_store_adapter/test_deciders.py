@@ -317,7 +317,7 @@ def test_events_stand_in_for_a_snapshot_that_its_codec_cannot_read(world: World)
 )
 def test_what_an_aggregate_cannot_keep_of_an_event_is_refused_not_dropped(world: World, event: Event) -> None:
     codec: EventCodec[Added] = EventCodec(encode=lambda _: event, decode=lambda _: None)
-    with pytest.raises(InvalidInput, match="a type, data and a timestamp alone"):
+    with pytest.raises(InvalidInput, match="events of aggregates have only a type, data and a timestamp"):
         sums(world, codec=codec).handle(ALICE, add(1))
     assert list(world.tables.items("journal")) == []
 

@@ -55,16 +55,14 @@ def test_an_append_to_a_head_older_than_its_journal_says_what_is_wrong(
     older = list(world.tables.items("snapshot"))
     world.store().append(ALICE, [event(1), event(2)])
     put_back(world, "snapshot", older)
-    with pytest.raises(
-        CorruptData, match="event 2 is in the journal, yet its head stands at 1.*restore both"
-    ):
+    with pytest.raises(CorruptData, match="event 2 is in the journal, but its head is at 1.*restore both"):
         bounded(world).append(ALICE, [event(3)], expected=expected)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("expected", [ANY, NO_STREAM])
 def test_so_does_a_first_append_to_a_journal_that_has_lost_its_head(world: World, expected: object) -> None:
     put_back(world, "snapshot", [])
-    with pytest.raises(CorruptData, match="event 1 is in the journal, yet its head stands at 0"):
+    with pytest.raises(CorruptData, match="event 1 is in the journal, but its head is at 0"):
         bounded(world).append(ALICE, [event(1)], snapshot=b"{}", expected=expected)  # type: ignore[arg-type]
 
 
@@ -75,7 +73,7 @@ def test_an_event_further_on_than_the_next_is_named(world: World) -> None:
     put_back(
         world, "journal", [each for each in world.tables.items("journal") if read_number(each, "seq_nr") != 2]
     )
-    with pytest.raises(CorruptData, match="event 3 is in the journal, yet its head stands at 1"):
+    with pytest.raises(CorruptData, match="event 3 is in the journal, but its head is at 1"):
         bounded(world).append(ALICE, [event(3), event(4)])
 
 

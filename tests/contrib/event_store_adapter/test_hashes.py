@@ -84,7 +84,7 @@ def test_all_but_our_own_hash_the_value_alone() -> None:
 
 
 def test_dotnet_has_no_hash_to_share_and_others_are_named() -> None:
-    with pytest.raises(InvalidInput, match=r"keys: \.NET's own hash is another in every process"):
+    with pytest.raises(InvalidInput, match=r"keys: \.NET's own hash differs in every process"):
         hash_of("dotnet")
     with pytest.raises(InvalidInput, match="keys: must be one of javascript, rust, go, java, php"):
         hash_of("ruby")

@@ -26,7 +26,7 @@ def test_a_type_may_hold_a_dash() -> None:
 
 
 def test_types_that_would_share_ids_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="'user' followed by - begins 'user-account'"):
+    with pytest.raises(InvalidInput, match="'user-account' begins with 'user' followed by -"):
         AggregateTypes(["user", "user-account"])
 
 

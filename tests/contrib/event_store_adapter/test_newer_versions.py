@@ -52,7 +52,9 @@ NEWER: Final[dict[str, Item]] = {
 }
 """Items of the layout of three tables, version 1, as the libraries write them."""
 
-NAMED: Final = r"newer than those read here: JavaScript 2\.2\.94, Rust 1\.3\.17, Go 1\.0\.178, Java 1\.2\.85"
+NAMED: Final = (
+    r"newer than those supported here: JavaScript 2\.2\.94, Rust 1\.3\.17, Go 1\.0\.178, Java 1\.2\.85"
+)
 
 
 @pytest.mark.parametrize("kind", NEWER)

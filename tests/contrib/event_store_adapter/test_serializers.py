@@ -130,7 +130,7 @@ def test_an_aggregate_of_another_form_is_refused_before_anything_is_mixed(writte
     kind, payload, data = EVENTS[read]
     event = AggregateEvent(type=kind, data=payload if data is None else data)
     before = list(world.tables.items("journal"))
-    told = f"the serializer '{read}' cannot read: .*; libraries write other forms, which `serializer`"
+    told = f"the serializer '{read}' cannot read a payload: .*; for payloads of another library, set `serializer`"
     with pytest.raises(CorruptData, match=told):
         ours.append(ACCOUNT, [event], expected=ANY)
     for reading in (ours.lock, ours.latest_snapshot, ours.replay, ours.events_after):
@@ -154,9 +154,9 @@ def test_a_head_that_calls_its_aggregate_otherwise_is_refused() -> None:
     ("library", "data", "rule"),
     [
         ("java", b'{"to":"Ann"}', "must name the type 'Renamed' itself"),
-        ("java", b'{"type":"Created"}', "says 'Created'"),
-        ("rust", b'{"Created":{}}', "says 'Created'"),
-        ("plain", b'{"type":"Renamed","data":1}', "would be taken for wrapped"),
+        ("java", b'{"type":"Created"}', "but names 'Created'"),
+        ("rust", b'{"Created":{}}', "but names 'Created'"),
+        ("plain", b'{"type":"Renamed","data":1}', "would be taken for a wrapped payload"),
         ("plain", b"{", "must be UTF-8 JSON"),
     ],
 )
@@ -187,7 +187,7 @@ def test_json_behind_a_byte_order_mark_is_refused(library: str) -> None:
     world = World()
     kind, payload, data = EVENTS[library]
     given = payload if data is None else data
-    rule = "must be JSON without a byte order mark before it"
+    rule = "must be JSON without a byte order mark"
     for event, state, field in ((MARK + given, b"{}", "events[0].data"), (given, MARK + b"{}", "snapshot")):
         with pytest.raises(InvalidInput, match=rule) as caught:
             store(world, library).append(

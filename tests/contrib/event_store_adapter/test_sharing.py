@@ -127,7 +127,7 @@ def test_what_a_newer_version_of_a_library_wrote_is_named_where_it_cannot_be_rea
         newer = {**item, "payload": {"B": b"\x00\x01"}, "manifest": {"S": "Renamed"}}
         world.tables.execute(Put(table=table, item=newer))
     read = world.store().events_after if table == "journal" else world.store().replay
-    with pytest.raises(CorruptData, match=r"it has manifest besides.*newer.*Rust 1\.3\.17, Go"):
+    with pytest.raises(CorruptData, match=r"it also has manifest, .*newer.*Rust 1\.3\.17, Go"):
         read(ALICE)
 
 

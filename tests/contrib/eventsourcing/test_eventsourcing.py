@@ -90,7 +90,7 @@ def test_a_version_that_is_there_or_is_not_the_next_one_is_refused(first: int) -
 
 
 def test_the_first_version_of_an_aggregate_is_0_or_1() -> None:
-    with pytest.raises(IntegrityError, match="has 0 events, and takes no version 5"):
+    with pytest.raises(IntegrityError, match="has 0 events, so version 5 cannot be added"):
         aggregates(memory_streams()).insert_events([event(5)])
 
 
@@ -274,7 +274,7 @@ def test_what_somebody_else_wrote_into_the_log_is_said_to_be_no_notification(met
     recorder = EpochalApplicationRecorder(streams, "Dogs")
     recorder.insert_events([event(1)])
     streams.append("Dogs_log-all", [Event(type="Foreign", meta=meta)])
-    with pytest.raises(InternalError, match="Dogs_log-all@1 is none that an application wrote"):
+    with pytest.raises(InternalError, match="Dogs_log-all@1 was not written by an application"):
         recorder.select_notifications(1, 10)
     assert len(recorder.select_notifications(1, 1)) == 1
 
@@ -286,7 +286,7 @@ def test_an_event_that_somebody_else_appended_to_an_aggregate_has_its_place_as_i
     streams.append(f"Dogs-{REX}", [Event(type="Foreign", meta=b'{"by":"hand"}')])
     assert [each.originator_version for each in recorder.select_events(REX)] == [1, 2]
     streams.append(f"Dogs-{REX}", [Event(type="Foreign", meta=b"by hand")])
-    with pytest.raises(InternalError, match="@2 is none that an application wrote"):
+    with pytest.raises(InternalError, match="@2 was not written by an application"):
         recorder.select_events(REX)
 
 

@@ -282,7 +282,7 @@ def test_what_somebody_else_wrote_into_the_log_is_said_to_be_none_of_the_applica
     streams = memory_streams()
     recorder = EpochalDCBRecorder(streams, "Kennel")
     streams.append("Kennel_dcb-all", [Event(type="Foreign", meta=b"[1]")])
-    with pytest.raises(InternalError, match="Kennel_dcb-all@0 is none that an application wrote"):
+    with pytest.raises(InternalError, match="Kennel_dcb-all@0 was not written by an application"):
         positions(recorder)
 
 

@@ -171,7 +171,7 @@ def test_all_states_of_a_tenant_are_listed_whatever_their_projector(tables: Memo
 def test_without_a_bucket_a_large_state_is_refused_and_a_small_one_is_not(tables: MemoryTables) -> None:
     states = ProjectionStates(driver=Driver(execute=tables.execute, meter=Meter()), table="states")
 
-    with pytest.raises(TooLarge, match="there is no bucket"):
+    with pytest.raises(TooLarge, match="without a bucket"):
         save(states, os.urandom(400_000))
     assert states.find("Totals", "v1") is None
     assert save(states, b"small")

@@ -66,5 +66,5 @@ def test_what_is_not_there_or_of_another_size_is_refused(claim: Claim) -> None:
 
 
 def test_sekibans_tables_refer_to_no_bucket() -> None:
-    with pytest.raises(InvalidInput, match=r"^events\[0\]\.data: must be here"):
+    with pytest.raises(InvalidInput, match=r"^events\[0\]\.data: must be given inline"):
         memory_dcb_events().append([referring()])

@@ -538,7 +538,7 @@ def test_a_decision_on_a_query_answers_them_and_others_refuse_what_they_would_lo
         Decisions(store=memory_dcb_events(tables)).handle(seats, lambda _: WithAlso([T], [counted()]))
     codec, state = json_codec(Registered), StateCodec[int](encode=json.dumps, decode=json.loads)
     aggregates = AggregateDeciders(store=memory_aggregates(), decider=USERS, codec=codec, state=state)
-    with pytest.raises(InvalidInput, match="also: cannot go with events of an aggregate"):
+    with pytest.raises(InvalidInput, match="also: cannot be combined with events of an aggregate"):
         aggregates.handle(aggregate_id("user", "1"), "a@example.com")
 
 

@@ -159,7 +159,7 @@ def test_a_journal_that_is_newer_than_its_head_is_not_named_and_takes_no_append(
     happen(old)
     feed = restored(stores, journal=moment(old))
     assert rebuild(feed) == []
-    with pytest.raises(CorruptData, match="event 2 is in the journal, yet its head stands at 1"):
+    with pytest.raises(CorruptData, match="event 2 is in the journal, but its head is at 1"):
         feed.aggregates.append(ORDER, [AggregateEvent(type="Paid", data=b"{}")])
 
 

@@ -140,7 +140,7 @@ def test_records_set_aside_are_listed_with_their_cause(terminal: Terminal) -> No
     assert line.startswith("tips 0  20")
     assert (
         line.endswith(
-            "Z  Broken-1 2147483647: CorruptData: Broken-1: a Tip whose n and a do not fit each other (waiting)"
+            "Z  Broken-1 2147483647: CorruptData: Broken-1: a Tip with inconsistent n and a (waiting)"
         )
         or "(waiting)" in line
     )

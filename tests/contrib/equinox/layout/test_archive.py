@@ -253,7 +253,8 @@ def test_a_stream_that_was_deleted_from_the_archive_is_neither_copied_there_for_
     for act in (live.copy_to_archive, live.archive_and_prune):
         for beyond in (5, 15):
             with pytest.raises(
-                InvalidInput, match="archive: has deleted Flight-1, and takes no more of its events"
+                InvalidInput,
+                match="archive: contains Flight-1 as a deleted stream, and takes no more of its events",
             ):
                 act(STREAM, beyond)
     with pytest.raises(InvalidInput, match="the archive has only the events below 0"):

@@ -147,7 +147,7 @@ def test_a_type_that_holds_a_dash_and_is_not_declared_is_an_error(terminal: Term
     result = terminal.run("aggregate", "append", "gift-card", "7", "Issued", "1", "--snapshot", "{}")
     assert isinstance(result.exception, InvalidInput)
     assert result.exception.field == "type"
-    assert "'gift-card' holds - and is not among the types declared" in result.exception.rule
+    assert "'gift-card' contains - but is not among the types declared" in result.exception.rule
 
 
 def test_a_key_makes_a_repeated_call_one_append(terminal: Terminal) -> None:

@@ -62,7 +62,7 @@ def test_a_malformed_aggregate_is_refused_by_every_operation(
 def test_where_no_type_is_registered_every_operation_says_so(method: str, rest: str, body: object) -> None:
     api = Api(types=())
     answer = api.call(method, f"/aggregates/order/1{rest}", body)
-    assert (answer.status, answer.json["rule"]) == (400, "no type of aggregate is registered")
+    assert (answer.status, answer.json["rule"]) == (400, "no aggregate types are registered")
     assert api.stored == []
 
 
@@ -136,7 +136,7 @@ def test_a_number_that_does_not_join_is_refused_in_the_header_it_came_in(api: Ap
     headers = {"If-Match": f'"1.{number}"'}
     answer = api.call("POST", f"{ALICE}/events", {"events": [EVENT]}, headers=headers)
     refused(api, answer, "If-Match")
-    assert "does not join: the last event is 1" in answer.json["rule"]
+    assert "does not follow the last event, 1" in answer.json["rule"]
 
 
 @pytest.mark.parametrize(

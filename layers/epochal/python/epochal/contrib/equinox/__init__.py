@@ -109,7 +109,7 @@ def check_options(options: Options) -> None:
     for field in fields(EquinoxOptions):
         limit = field.name.startswith("calving_max") and getattr(chosen, field.name) != field.default
         if limit and not chosen.is_fixed:
-            raise InvalidInput("calving", f"must be fixed with {field.name}, which means nothing without")
+            raise InvalidInput("calving", f"must be fixed if {field.name} is set")
 
 
 def __dir__() -> list[str]:

@@ -45,7 +45,9 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
     while True:
         target = yield from load_tip(into, stream)
         if target is not None and target.deleted:
-            raise InvalidInput("archive", f"has deleted {stream}, and takes no more of its events")
+            raise InvalidInput(
+                "archive", f"contains {stream} as a deleted stream, and takes no more of its events"
+            )
         reached = 0 if target is None else target.version
         cursor = yield from begin(table, stream, reached)
         if cursor is None or reached >= min(before, cursor.head.version):

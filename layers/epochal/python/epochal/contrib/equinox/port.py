@@ -271,7 +271,7 @@ def appended(item: Item) -> Change | None:
     if latest is not None:
         latest = min(latest, len(types))
     if latest is None or following is None or not 0 <= latest <= following:
-        raise CorruptData(f"{item['p']['S']}: a Tip whose n and a do not fit each other")
+        raise CorruptData(f"{item['p']['S']}: a Tip with inconsistent n and a")
     if latest == 0:
         ends = end(item) if item.get("etag", {}).get("S", "").startswith(REMOVING) else None
         return None if ends is None else ends.removal
@@ -288,7 +288,7 @@ def end(item: Item) -> End | None:
         return None
     following, pruned = read_number(item, "n"), read_number(item, "l") or 0
     if following is None or not 0 <= pruned <= following:
-        raise CorruptData(f"{item['p']['S']}: a Tip whose n and l do not fit each other")
+        raise CorruptData(f"{item['p']['S']}: a Tip with inconsistent n and l")
     kind: RemovalKind = "deleted" if "z" in item else "pruned"
     if kind == "pruned" and 0 < following == pruned and "u" not in item:
         kind = "emptied"
@@ -306,7 +306,7 @@ def stored(item: Item) -> Span | None:
         return None
     following = read_number(item, "n")
     if following is None or following < len(types):
-        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has n and c that do not fit each other")
+        raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has inconsistent n and c")
     return Span(item["p"]["S"], following - len(types), types)
 
 

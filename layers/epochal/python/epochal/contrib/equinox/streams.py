@@ -178,7 +178,7 @@ def open_tips(
         InvalidInput: `calving` is in two steps, which Equinox cannot handle.
     """
     if equinox and calving is not None and calving.mode != "transactional":
-        raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
+        raise InvalidInput("calving", "must be transactional if Equinox applications use the table too")
     return opened(place.opened(Settings.of(tips_table=table, bucket=bucket, equinox=equinox)), calving)
 
 

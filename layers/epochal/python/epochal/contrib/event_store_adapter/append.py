@@ -76,8 +76,8 @@ def append(
         again = yield from _again(site, batch, expected, head)
         if again == base and blocking is not None:
             raise CorruptData(
-                f"{batch.aggregate}: event {blocking} is in the journal, yet its head stands at {base.first - 1}, as "
-                "when the two tables were restored to different moments: restore both to one"
+                f"{batch.aggregate}: event {blocking} is in the journal, but its head is at {base.first - 1}, as "
+                "when the two tables were restored to different times: restore both to the same time"
             )
         base = again
     return base
@@ -235,5 +235,5 @@ def _again(
         if not accepts(expected, now):
             return conflict_with(now)
         last = 0 if base.lock is None else base.lock.seq_nr
-        raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not join: the last event is {last}")
+        raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not follow the last event, {last}")
     return base

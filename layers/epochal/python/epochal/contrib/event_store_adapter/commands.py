@@ -95,7 +95,7 @@ def append(
     if (event is None) == (source is None):
         raise click.UsageError("Give either EVENT (and DATA) or --events.")
     if source is not None and occurred_at is not None:
-        raise click.UsageError("--at belongs to a single event; --events carry their own.")
+        raise click.UsageError("--at applies to a single EVENT; those of --events have their own times.")
     events = (
         inputs.several_of(source, shapes.event_of) if source else [_event(event or "", data, occurred_at)]
     )

@@ -63,7 +63,7 @@ class AggregateSource:
 
     def content(self, claim: Claim) -> bytes:
         """Raise `InvalidInput`: an aggregate's event has no body in a bucket."""
-        raise InvalidInput("bucket", f"the body {claim.key} is no aggregate's")
+        raise InvalidInput("bucket", f"the body {claim.key} does not belong to an aggregate")
 
 
 def open_source(deployment: Deployment, snapshots: str) -> AggregateSource:

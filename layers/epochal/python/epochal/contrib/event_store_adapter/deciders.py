@@ -365,7 +365,7 @@ class AggregateDeciders(Generic[C, S, E]):
         encoded = must_be_done(self.codec.encode(event), "encode")
         if encoded.meta or encoded.correlation_id or encoded.causation_id or isinstance(encoded.data, Claim):
             raise InvalidInput(
-                "events", f"{encoded.type}: aggregates keep a type, data and a timestamp alone"
+                "events", f"{encoded.type}: events of aggregates have only a type, data and a timestamp"
             )
         return AggregateEvent(type=encoded.type, data=encoded.data, occurred_at=encoded.timestamp)
 
@@ -449,9 +449,9 @@ class _OnAggregate(
         """Return the decision on a state; raise if it appends to other streams or sets timers."""
         decision = decision_of(self.decision(base.state))
         if decision.also:
-            raise InvalidInput("also", "cannot go with events of an aggregate")
+            raise InvalidInput("also", "cannot be combined with events of an aggregate")
         if decision.timers:
-            raise InvalidInput("decide", "must set no timer: aggregates have none")
+            raise InvalidInput("decide", "must not set timers: aggregates have none")
         return decision
 
     def conclude_without_append(

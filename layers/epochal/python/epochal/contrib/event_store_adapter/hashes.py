@@ -49,12 +49,12 @@ def hash_of(given: str | Hash, field: str = "keys") -> Hash:
         return given
     if given == "dotnet":
         raise InvalidInput(
-            field, ".NET's own hash is another in every process: give the hash that its application was given"
+            field, ".NET's own hash differs in every process: give the hash that the application uses"
         )
     if given == LIBRARY:
         return javascript
     if given not in HASHES:
-        raise InvalidInput(field, f"must be one of {', '.join(HASHES)}, or a hash of aggregates")
+        raise InvalidInput(field, f"must be one of {', '.join(HASHES)}, or a hash function of aggregate ids")
     return HASHES[given]
 
 

@@ -55,7 +55,7 @@ class AggregateHistory(History):
             aggregate = self.store.site.types.read(stream)
             if aggregate is None:
                 yield from unreadable_events(
-                    stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate")
+                    stream, first, end, CorruptData(f"{stream!r} is not an id of an aggregate")
                 )
                 return
             for start in range(first, end, BATCH_KEYS):

@@ -79,14 +79,14 @@ class AggregateTypes:
             InvalidInput: a type is malformed, or one type followed by `-` begins another.
         """
         if isinstance(types, str):  # also a collection of texts: its letters
-            raise InvalidInput("types", "must be a list of names, not one")
+            raise InvalidInput("types", "must be a list of names, not a string")
         self._types = frozenset(types)
         for kind in self._types:
             aggregate_id(kind, "x")
             for other in self._types:
                 if other.startswith(f"{kind}-"):
                     raise InvalidInput(
-                        "types", f"{kind!r} followed by - begins {other!r}: ids would be ambiguous"
+                        "types", f"{other!r} begins with {kind!r} followed by -: ids would be ambiguous"
                     )
 
     def id(self, kind: str, value: str) -> AggregateId:
@@ -100,7 +100,7 @@ class AggregateTypes:
             InvalidInput: `kind` is not declared, or the id is malformed.
         """
         if not self._types:
-            raise InvalidInput("type", "no type of aggregate is registered")
+            raise InvalidInput("type", "no aggregate types are registered")
         if kind not in self._types:
             raise InvalidInput("type", f"{kind!r} is not registered")
         return aggregate_id(kind, value)
@@ -133,7 +133,9 @@ class AggregateTypes:
             raise InvalidInput(
                 "type", f"{aid} is an id of the declared type {parsed.type!r}, not of {kind!r}"
             )
-        raise InvalidInput("type", f"{kind!r} holds - and is not among the types declared for these tables")
+        raise InvalidInput(
+            "type", f"{kind!r} contains - but is not among the types declared for these tables"
+        )
 
     @property
     def names(self) -> frozenset[str]:

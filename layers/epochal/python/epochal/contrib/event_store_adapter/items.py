@@ -190,7 +190,7 @@ def of_known_versions(unknown: Sequence[str], read: Callable[[], R]) -> R:
         if not unknown:
             raise
         raise CorruptData(
-            f"{error}; it has {', '.join(unknown)} besides, of a version of its library that is newer than those read "
+            f"{error}; it also has {', '.join(unknown)}, from a version of its library newer than those supported "
             f"here: {KNOWN_VERSIONS}"
         ) from error
 
@@ -266,7 +266,7 @@ def _head(item: Item, aggregate: AggregateId) -> AggregateHead:
         raise CorruptData(f"{aggregate}: its snapshot has no version or no payload")
     if read_text(item, "aid") != str(aggregate):
         raise CorruptData(
-            f"{aggregate}: its `aid` is {read_text(item, 'aid')!r}, and would not be found by it"
+            f"{aggregate}: its `aid` is {read_text(item, 'aid')!r}, by which it would not be found"
         )
     ours = read_number(item, "head_version") == version
     payload_seq_nr = read_number(item, "payload_seq_nr") if ours else None

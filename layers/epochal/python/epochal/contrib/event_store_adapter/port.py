@@ -77,11 +77,11 @@ def _healed(site: JournalSite, gap: Gap) -> Steps[Healed]:
     """Return the types of a gap's events, read by key, up to its end, the last event or the most allowed.
 
     Raises:
-        CorruptData: the stream is no id of an aggregate, or an event that must be there is missing.
+        CorruptData: the stream is not an id of an aggregate, or an event that must be there is missing.
     """
     aggregate = site.types.read(gap.stream)
     if aggregate is None:
-        raise CorruptData(f"{gap.stream!r} is no id of an aggregate")
+        raise CorruptData(f"{gap.stream!r} is not an id of an aggregate")
     healed = Healed()
     index, width = gap.index, 2
     while gap.end is None or index < gap.end:
@@ -195,7 +195,7 @@ def appended(item: Item) -> Change | None:
         return Touched(stream=aggregate)
     last, types = read_number(item, "last_seq_nr"), head_types(item)
     if last is None or not 0 < len(types) <= last:
-        raise CorruptData(f"{aggregate}: a head whose last_seq_nr and last_event_types do not fit")
+        raise CorruptData(f"{aggregate}: its head has a last_seq_nr and last_event_types that do not match")
     return Span(aggregate, last - len(types), types)
 
 
@@ -214,7 +214,7 @@ def end(item: Item) -> End | None:
         return End(aggregate, None)
     last = read_number(item, "last_seq_nr")
     if last is None:
-        raise CorruptData(f"{aggregate}: a head without last_seq_nr")
+        raise CorruptData(f"{aggregate}: its head has no last_seq_nr")
     return End(aggregate, last)
 
 
@@ -241,18 +241,18 @@ def _check_place(site: JournalSite, item: Item) -> None:
         raise CorruptData(f"{aid}: its item has no pkey, by which aggregates are found")
     aggregate = site.types.read(aid)
     if aggregate is None:
-        raise CorruptData(f"{aid!r} is no id of an aggregate")
+        raise CorruptData(f"{aid!r} is not an id of an aggregate")
     key = site.keys.key(aggregate, HEAD)["pkey"]["S"]
     if partition == key:
         return
     kind, other = partition.rpartition("-")[0], key.rpartition("-")[0]
     if kind != other:
         raise CorruptData(
-            f"{aid} is stored as of type {kind!r}, and stands for an aggregate of type {other!r}: a type that holds - "
+            f"{aid} is stored under type {kind!r}, but is an id of type {other!r}: a type that contains - "
             "must be among the types declared for these tables, and none of them may begin another's ids"
         )
     raise CorruptData(
-        f"{aid} is stored under {partition}, and looked for under {key}: other shards, or other keys"
+        f"{aid} is stored under {partition}, but looked up under {key}: the shards or the keys differ"
     )
 
 
@@ -304,12 +304,12 @@ def check_options(options: Options) -> None:
     """
     chosen = options.of_plugin(AdapterOptions)
     if chosen.snapshot_ttl_days and not chosen.snapshot_copies:
-        rule = "must be at least 1 with snapshot_ttl_days, which is of copies beyond them"
+        rule = "must be at least 1 if snapshot_ttl_days is set, which applies to further copies"
         raise InvalidInput("snapshot_copies", rule)
     try:
         AggregateTypes(chosen.aggregate_types)
     except InvalidInput as error:
-        raise InvalidInput("aggregate_types", f"must be types of aggregates: {error.rule}") from None
+        raise InvalidInput("aggregate_types", f"must be valid aggregate types: {error.rule}") from None
 
 
 PORT: Final = Port(

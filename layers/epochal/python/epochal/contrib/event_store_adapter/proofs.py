@@ -25,7 +25,7 @@ def open_writers(proof: ProofRun, library: str, served: str) -> Iterator[ProofWr
     yield AggregateWriter("journal by the library", library, opened(proof.store))
     path = f"/aggregates/{CATEGORY}/{served.removeprefix(f'{CATEGORY}-')}"
     declared = proof.store.settings.of_plugin(AdapterOptions).aggregate_types
-    missing = f"the API serves declared types alone: add {CATEGORY} to aggregate_types of the stage"
+    missing = f"the API serves only declared types: add {CATEGORY} to aggregate_types of the stage"
     left_out = "" if CATEGORY in declared else missing
     yield NamedOverHttp("journal over HTTP", served, proof, path, {"snapshot": {}}, left_out=left_out)
 

@@ -54,7 +54,7 @@ def sealed_state(
         """Unseal and decode a state; raise `ValueError` if its subject is forgotten."""
         body = subjects.unseal(data)
         if isinstance(body, Shredded) or data == _NO_STATE:
-            raise ValueError("the state was sealed for a person who is forgotten")
+            raise ValueError("the state was sealed for a subject that is forgotten")
         return _decode_unquoted(codec, body)
 
     return replace(codec, encode=encode, decode=decode)
@@ -73,7 +73,7 @@ def _encode_unquoted(codec: StateCodec[S], state: S) -> bytes:
             raise
     except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything
         pass
-    rule = "has a value that cannot be stored; encode it with the codec that is sealed to see which"
+    rule = "has a value that cannot be stored; encode it with the inner codec to see which"
     raise InvalidInput("snapshot", rule)
 
 
@@ -83,4 +83,4 @@ def _decode_unquoted(codec: StateCodec[S], body: bytes) -> S:
         return codec.decode(body)
     except Exception:  # noqa: BLE001, S110  # a codec of the user's own, which may raise and quote anything
         pass
-    raise CorruptData("a sealed snapshot is not what its class says; unseal it to see why")
+    raise CorruptData("a sealed snapshot does not match its class; unseal it to see why")

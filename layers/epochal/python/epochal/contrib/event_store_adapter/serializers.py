@@ -55,7 +55,7 @@ def checked(data: bytes) -> Any:
             lone surrogate, or nests more than 500 lists and objects.
     """
     if data.startswith(MARK):
-        raise InvalidInput("data", "must be JSON without a byte order mark before it")
+        raise InvalidInput("data", "must be JSON without a byte order mark")
     try:
         value = json.loads(data)
         if b"\\u" in data:
@@ -175,8 +175,8 @@ class Serializer:
         except _UNREADABLE as error:
             cause = str(error) or type(error).__name__
             raise CorruptData(
-                f"a payload that the serializer {self.name!r} cannot read: {cause}; libraries write other forms, which "
-                f"`serializer` chooses: {', '.join(PAYLOADS)}"
+                f"the serializer {self.name!r} cannot read a payload: {cause}; for payloads of another library, set "
+                f"`serializer` to one of {', '.join(PAYLOADS)}"
             ) from error
 
 
@@ -216,7 +216,7 @@ def bare(*members: str, variants: bool = False) -> Form:
         data = payload.removeprefix(MARK)
         value = json.loads(data)
         if _looks_wrapped(value):
-            raise ValueError("it is of the form {type, data}")
+            raise ValueError("it has the form {type, data}")
         return _type(value), data
 
     def write(kind: str, data: bytes) -> bytes:
@@ -228,13 +228,14 @@ def bare(*members: str, variants: bool = False) -> Form:
         value = checked(data)
         if _looks_wrapped(value):
             raise InvalidInput(
-                "data", "may not have the members type and data alone: it would be taken for wrapped"
+                "data",
+                "must not have only the members type and data: it would be taken for a wrapped payload",
             )
         type_name = _type(value)
         if (members or variants) and type_name != kind:
-            says = f"says {type_name!r}" if type_name else "does not say it"
+            says = f"names {type_name!r}" if type_name else "names none"
             raise InvalidInput(
-                "data", f"must name the type {kind!r} itself ({', '.join(members)}), and {says}"
+                "data", f"must name the type {kind!r} itself ({', '.join(members)}), but {says}"
             )
         return data
 

@@ -82,7 +82,7 @@ def run_on_tables(driver: Driver, steps: Steps[R]) -> R:
     try:
         return driver.run(steps)
     except WrongTable as error:
-        advice = f"it may be of a version of event-store-adapter that is newer than those read here: {KNOWN_VERSIONS}"
+        advice = f"it may belong to a version of event-store-adapter newer than those supported here: {KNOWN_VERSIONS}"
         raise WrongTable(error.table, error.wanted, error.found, advice) from error
 
 
@@ -358,7 +358,7 @@ class AggregateStore:
         """
         self._check_id(aggregate)
         if self.retention is None:
-            raise InvalidInput("retention", "is off")
+            raise InvalidInput("retention", "is turned off")
         seconds = self.now() // 1_000_000_000
         return run_on_tables(self.driver, retire(self.site, aggregate, self.retention, seconds))
 
@@ -392,7 +392,7 @@ class AggregateStore:
 
     def _check_id(self, aggregate: AggregateId) -> None:
         """Refuse a malformed id of an aggregate, or one that reads back as another aggregate."""
-        must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
+        must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) returns")
         for name, text in (("type", aggregate.type), ("value", aggregate.value)):
             must_be_text(text, MAX_NAME_BYTES, f"aggregate.{name}")
         self.site.types.check(aggregate)
@@ -469,7 +469,7 @@ class AggregateStore:
 def _describe_expected(expected: ExpectedLock) -> str:
     """Describe a writer's expected version in words, for error messages."""
     if isinstance(expected, Lock):
-        return f"version {expected.version} with event {expected.seq_nr} for its last"
+        return f"version {expected.version} with last event {expected.seq_nr}"
     return describe_expected(expected)
 
 

@@ -195,7 +195,7 @@ def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> 
 def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> ops.Put:
     """Return the put of a new aggregate's head; raise `InvalidInput` if there is no snapshot."""
     if batch.payload is None:
-        raise InvalidInput("snapshot", "an aggregate's first event needs one")
+        raise InvalidInput("snapshot", "is required with the first event of an aggregate")
     item = {
         **site.keys.key(batch.aggregate, HEAD),
         "aid": text(str(batch.aggregate)),

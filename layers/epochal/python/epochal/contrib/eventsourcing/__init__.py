@@ -114,11 +114,11 @@ class EpochalFactory(
                 notifications.
         """
         if "-" in self.env.name:
-            raise InfrastructureFactoryError(f"{self.env.name!r} cannot name streams: it has a hyphen")
+            raise InfrastructureFactoryError(f"{self.env.name!r} cannot name streams: it contains a hyphen")
         if self.env.name.endswith(KEPT_BESIDE):
             ends = ", ".join(KEPT_BESIDE)
             raise InfrastructureFactoryError(
-                f"{self.env.name!r} cannot name streams: what ends with {ends} is another application's"
+                f"{self.env.name!r} cannot name streams: names that end with {ends} belong to other applications"
             )
         return self.env.name or UNNAMED
 
@@ -224,7 +224,7 @@ class EpochalDCBRecorder(DCBRecorder):
             DataError: no item or tag can hold an event, or there are more than 99 different tags.
         """
         if not events:
-            raise ProgrammingError("an append has one event at least")
+            raise ProgrammingError("an append needs at least one event")
         # Appends are serialized: a refused transaction costs as much as its writes.
         with as_the_library_has_them(), self._turn:
             last = self._appended(events, condition)
@@ -282,7 +282,7 @@ class EpochalDCBRecorder(DCBRecorder):
                 case Conflict():
                     continue
                 case Undetermined():
-                    raise OperationalError("a response was lost, and what would tell has been pruned since")
+                    raise OperationalError("a response was lost, and the evidence has been pruned since")
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
 
     def _end(self) -> tuple[int, ExpectedVersion]:

@@ -120,7 +120,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
                 case Appended() as appended:
                     return appended
                 case Undetermined():
-                    raise OperationalError("a response was lost, and what would tell has been pruned since")
+                    raise OperationalError("a response was lost, and the evidence has been pruned since")
                 case Conflict(streams=conflicts):
                     for stream in groups.keys() & conflicts.keys():
                         places[stream] = self._next_place(stream, groups[stream][0], conflicts[stream])
@@ -138,7 +138,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         if self._gaps:
             count, last = self._end(stream)
             if last is not None and last >= version:
-                raise IntegrityError(f"{stream} is at version {last}, so it takes no version {version}")
+                raise IntegrityError(f"{stream} is at version {last}, so version {version} cannot be added")
             return _Place(AtVersion(version=count), count)
         if version in (0, 1):
             return _Place(NO_STREAM, 0)
@@ -155,7 +155,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
             return self._first_place(stream, first)
         count, last = self._end(stream) if conflict.version == version else (conflict.version, None)
         if last is None or conflict.deleted or last + 1 != version:
-            raise IntegrityError(f"{stream} has {count} events, and takes no version {version} next")
+            raise IntegrityError(f"{stream} has {count} events, so version {version} cannot be added next")
         return _Place(AtVersion(version=count), count)
 
     def _end(self, stream: str) -> tuple[int, int | None]:

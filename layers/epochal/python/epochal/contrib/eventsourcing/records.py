@@ -126,7 +126,7 @@ def _written_here(event: Recorded) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CorruptData(f"{event.stream}@{event.index} is none that an application wrote") from error
+        raise CorruptData(f"{event.stream}@{event.index} was not written by an application") from error
 
 
 def _members(event: Recorded) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class EpochalTrackingRecorder(TrackingRecorder):
         last, expected = self._position(tracking.application_name)
         if last is not None and last >= tracking.notification_id:
             raise IntegrityError(
-                f"{tracking.application_name} is tracked to {last}, so not to {tracking.notification_id}"
+                f"{tracking.application_name} is already tracked to {last}, so not to {tracking.notification_id}"
             )
         position = Unfold(type=POSITION, data=str(tracking.notification_id).encode())
         return StreamAppend(

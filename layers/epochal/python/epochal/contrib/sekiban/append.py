@@ -215,7 +215,7 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
     for tag, reached in moved.items():
         if reached == before[tag]:
             raise CorruptData(
-                f"tag {tag!r}: a head that counts {reached.count} events, the last {reached.last!r}"
+                f"tag {tag!r}: its head, with {reached.count} events, the last {reached.last!r}, contradicts itself"
             )
 
 

@@ -122,7 +122,7 @@ def put(states: ProjectionStates, *, name: str, version: str, source: str, proce
     processed more events.
     """
     if processed and not last:
-        raise click.UsageError("--last is needed where there is a last event.")
+        raise click.UsageError("--last is required unless --processed is 0.")
     with output.progress("writing") as tell, _read(source) as file:
         states.save(
             name,
@@ -150,7 +150,7 @@ def delete(states: ProjectionStates, *, name: str, version: str) -> None:
 @click.option("--remove", is_flag=True, help="Delete the objects that are printed.")
 @_on_states
 def orphans(states: ProjectionStates, *, name: str, remove: bool) -> None:
-    """List a projection's orphaned objects, or --remove them.
+    """List a projection's orphaned objects, or remove them with --remove.
 
     Objects younger than a day are not listed, since a write in progress may be about to refer to them.
     """

@@ -202,9 +202,9 @@ def retry_until_complete(
             return read
     for end in given:
         if not (yield from _was_reached(site, tag, end)):
-            rule = f"does not match the events of {tag!r}: it is of another store, or altered"
+            rule = f"does not match the events of {tag!r}: it belongs to another store or was altered"
             raise InvalidInput(field, rule)
-    raise CorruptData(f"tag {tag!r}: its head counts {until.count} events, its entries do not")
+    raise CorruptData(f"tag {tag!r}: its head counts {until.count} events, but its entries differ")
 
 
 def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
@@ -249,7 +249,7 @@ def entries(
         read = yield from _look(site, tag, index, end, limit=limit, after=after)
         if read or index >= end:
             return read
-    raise CorruptData(f"tag {tag!r}: it has no entry of its event {index}")
+    raise CorruptData(f"tag {tag!r}: it has no entry for event {index}")
 
 
 def _look(

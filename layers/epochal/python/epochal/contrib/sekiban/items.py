@@ -87,7 +87,7 @@ class TaggedEvent(Event):
         user = {"user": self.executed_user}
         meta = None if isinstance(self.meta, Claim) else json.with_members(self.meta, user)
         if meta is None:
-            raise InvalidInput(f"{field}.meta", "must be a JSON object, which gets `executed_user`")
+            raise InvalidInput(f"{field}.meta", "must be a JSON object, to which `executed_user` is added")
         return replace(Event(**_fields(self)), meta=meta)
 
 

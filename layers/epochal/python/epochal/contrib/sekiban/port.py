@@ -66,7 +66,7 @@ def heal_dcb(site: TagSite) -> Heal:
 def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
     """Read the entries of a gap in a tag; return spans that fill it, or its beginning if they are many."""
     if gap.end is None:
-        raise CorruptData(f"tag {gap.stream!r}: its head does not tell what was appended")
+        raise CorruptData(f"tag {gap.stream!r}: its head does not show what was appended")
     healed = Healed()
     index, after = gap.index, None
     while index < gap.end:
@@ -178,7 +178,7 @@ def appended(item: Item, service: str = "") -> Span | None:
     following, latest = read_number(item, "n"), read_number(item, "a")
     types = tuple(kind["S"] for kind in read_list(item, "c"))
     if following is None or latest != len(types) or not 0 < latest <= following:
-        raise CorruptData(f"{item['pk']['S']}: a head whose n, a and c do not fit each other")
+        raise CorruptData(f"{item['pk']['S']}: its head has inconsistent n, a and c")
     return Span(tag, following - latest, types)
 
 

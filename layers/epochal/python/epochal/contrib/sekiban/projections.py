@@ -53,7 +53,7 @@ class NoObjects:
 
     def put(self, key: str, content: IO[bytes]) -> None:
         """Raise `TooLarge`, since a state that no item can hold needs a bucket."""
-        raise TooLarge(f"state {key} (there is no bucket)", content.seek(0, SEEK_END), INLINE_BYTES)
+        raise TooLarge(f"state {key} (without a bucket)", content.seek(0, SEEK_END), INLINE_BYTES)
 
     def get(self, key: str) -> Iterator[bytes]:
         """Raise `MissingBody`, since there is no bucket that could have the object."""
@@ -128,7 +128,7 @@ class ProjectionStates:
         )
         if newer is not None:
             raise ConflictError(
-                f"{projector} {version}: not stored, the stored state has processed {newer.events_processed:,} events",
+                f"{projector} {version}: not stored: the stored state has processed {newer.events_processed:,} events",
                 newer,
             )
 
@@ -240,7 +240,9 @@ class ProjectionStates:
         if state.offload_key is not None:
             return unpack(self.objects.get(state.offload_key))
         if state.inline is None:
-            raise CorruptData(f"{state.projector} {state.version}: neither in its item nor in the bucket")
+            raise CorruptData(
+                f"{state.projector} {state.version}: the state is neither in its item nor in the bucket"
+            )
         return unpack([from_text(state.inline)])
 
     def delete(self, projector: str, version: str) -> None:

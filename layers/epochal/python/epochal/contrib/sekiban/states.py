@@ -212,7 +212,7 @@ def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
     except zlib.error as error:
         raise CorruptData("a projection's state is not gzip") from error
     if not opener.eof:
-        raise CorruptData("a projection's state is cut off")
+        raise CorruptData("a projection's state is truncated")
 
 
 def to_text(packed: bytes) -> str:

@@ -113,7 +113,9 @@ class DcbEvents(TaggedStore):
             must_be_text(tagged.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
         for name, body in (("data", tagged.data), ("meta", tagged.meta)):
             if isinstance(body, Claim):
-                raise InvalidInput(f"{field}.{name}", "must be here: these tables refer to no bucket")
+                raise InvalidInput(
+                    f"{field}.{name}", "must be given inline: these tables do not use a bucket"
+                )
         if tagged.id is None:
             return replace(tagged, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return tagged

@@ -27,7 +27,7 @@ def sql_swap(proof: ProofRun) -> str:
         Unproven: no database is named.
     """
     if not proof.sql:
-        raise Unproven("no database is named: --sql names one, such as an Aurora DSQL cluster")
+        raise Unproven("no database is given: name one with --sql, such as an Aurora DSQL cluster")
     from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, text  # noqa: PLC0415  an extra
 
     from epochal.contrib.sql.read_models import SqlReadModels  # noqa: PLC0415  it needs the extra, too
@@ -66,5 +66,5 @@ def sql_swap(proof: ProofRun) -> str:
         with engine.connect() as connection:
             rows = [row.n for row in connection.execute(text(f"SELECT n FROM {name}"))]  # noqa: S608  our own name
         if rows != [generation]:
-            raise Broken(f"the view has {rows} after a swap to generation {generation}")
+            raise Broken(f"the view returns {rows} after a swap to generation {generation}")
     return f"{GENERATIONS} generations on {engine.dialect.name}"

@@ -301,7 +301,7 @@ class SqlReadModel:
         must_be_plain(fold, "fold")
         removal = delivery.removal
         if removal is None:
-            raise InvalidInput("delivery", "must be one of a removal: events are for `apply`")
+            raise InvalidInput("delivery", "must be of a removal: pass events to `apply`")
 
         def work(connection: Connection) -> bool:
             """Fold the removal unless the stream's progress includes it, and return whether it was folded."""
@@ -410,10 +410,10 @@ class SqlReadModels:
         """Raise `InvalidInput` if the engine's database or connection pool is not supported."""
         if self.engine.dialect.name not in _ISOLATION:
             raise InvalidInput(
-                "engine", f"must be of {', '.join(_ISOLATION)}, not {self.engine.dialect.name}"
+                "engine", f"must be for {', '.join(_ISOLATION)}, not {self.engine.dialect.name}"
             )
         if isinstance(self.engine.pool, StaticPool):
-            raise InvalidInput("engine", "must not share one connection: streams are folded side by side")
+            raise InvalidInput("engine", "must not share one connection: streams are folded concurrently")
 
     def open(self, name: str, generation: int) -> SqlReadModel:
         """Open a generation of a model; raise `InvalidInput` for an unknown model or wrong names of tables.
@@ -430,11 +430,11 @@ class SqlReadModels:
         must_be_text(name, MAX_NAME_BYTES, "name")
         must_be_whole(generation, "generation", 1, MAX_GENERATION)
         if name not in self.tables:
-            raise InvalidInput("name", f"must be among {', '.join(sorted(self.tables))}, not {name!r}")
+            raise InvalidInput("name", f"must be one of {', '.join(sorted(self.tables))}, not {name!r}")
         metadata, ending = self.tables[name](generation), f"_{generation}"
         for table in metadata.tables:
             if not table.endswith(ending):
-                raise InvalidInput("tables", f"must have names that end with {ending}, and {table} does not")
+                raise InvalidInput("tables", f"must have names that end with {ending}, but {table} does not")
         return SqlReadModel(
             database=self._database,
             name=name,
@@ -516,7 +516,7 @@ class SqlReadModels:
             InvalidInput: the generation is the live one.
         """
         if self.live(name).generation == generation:
-            raise InvalidInput("generation", f"must not be the one that is live: {generation}")
+            raise InvalidInput("generation", f"must not be the live one, {generation}")
         self.open(name, generation)._drop()  # noqa: SLF001  a generation does not know whether it is live
 
     @property

@@ -266,7 +266,7 @@ BEHIND: Final = Kind("projection-behind", "The stored state has processed more e
 MAX_STATE_BYTES: Final = 4 * 1024 * 1024
 """Largest state that a request can hold in base64: a function's payload is at most 6 MB."""
 
-LARGER: Final = "larger states are written by the library, or by `epochal projections put`"
+LARGER: Final = "write larger states with the library or `epochal projections put`"
 
 _NAME: Final = parameters.path("name", NAME)
 _WHICH: Final = (_NAME, parameters.path("version", VERSION))

@@ -63,7 +63,7 @@ def sent_event(node: Node) -> Event:
     event = TaggedEvent.of(event_of(Node(plain, node.at)))
     for name, body in (("data", event.data), ("meta", event.meta)):
         if isinstance(body, Claim):
-            raise InvalidInput(node.below("claim"), "must not be given: these tables refer to no bucket")
+            raise InvalidInput(node.below("claim"), "must not be given: these tables do not use a bucket")
         if len(body) > DcbEvents.most_bytes:
             member = name if name in fields else f"{name}64"
             raise TooLarge(node.below(member), len(body), DcbEvents.most_bytes)
