@@ -255,7 +255,7 @@ class Lake(Construct):
             database_name=self.database,
             table_input=table_class.TableInputProperty(
                 name=TABLE,
-                description="Rows as they arrived; the same one may have come twice",
+                description="Rows as they arrived; a row may occur twice",
                 table_type="EXTERNAL_TABLE",
                 parameters=projection,
                 partition_keys=[table_class.ColumnProperty(name="day", type="date")],

@@ -225,7 +225,7 @@ class Timers(Construct):
         late = metric(*LATE, self._name, statistic="Maximum")
         when("late", "Timers fire minutes after their time.", late, LASTING, LAG_SECONDS * 1_000)
         age = largest("ApproximateAgeOfOldestMessage", self.queue)
-        waits = "Wake-ups of timers wait: the function fails, is throttled, or is not called."
+        waits = "Wake-ups of timers are waiting: the function fails, is throttled, or is not called."
         when("wait", waits, age, LASTING, DELAYED + LAG_SECONDS)
         depth = largest("ApproximateNumberOfMessagesVisible", self.failed)
         when("gave-up", "Wake-ups of timers failed too often and were set aside.", depth, ONCE)
@@ -236,7 +236,7 @@ class Timers(Construct):
 
 
 _COUNTED: Final = (
-    ("swept", "Timers were due that nothing had woken anybody for; they are fired now, late."),
+    ("swept", "Timers were due without a wake-up; the sweep fires them late."),
     ("stuck", "Timers cannot be fired, and wait."),
 )
 """Metrics of the function that must stay at zero, each with the description of its alarm."""
