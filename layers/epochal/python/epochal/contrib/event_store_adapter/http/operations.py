@@ -87,7 +87,7 @@ NEW_EVENT: Final = Component(
         {
             "type": schemas.text("Type of the event.", most=MAX_TYPE_BYTES),
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "occurredAt": schemas.moment("When it happened: ISO 8601; left out, now."),
+            "occurredAt": schemas.moment("When it happened: ISO 8601. The default is now."),
         },
         required=("type", "data"),
     ),
@@ -125,7 +125,7 @@ APPEND: Final = Component(
                 "minItems": 1,
             },
             "snapshot": {
-                "description": "The state that these events lead to: any JSON. The first append needs it; left out "
+                "description": "The state that these events lead to: any JSON. The first append needs it; if left out "
                 "later, the snapshot stays as it was."
             },
             "expected": {
@@ -162,7 +162,7 @@ EVENT: Final = Shown(
         "seqNr": (SEQ_NR, "seq_nr"),
         "type": (schemas.words("Type of the event."), "type"),
         "occurredAt": (
-            schemas.words("When it happened; of an event that another library wrote, as that wrote it."),
+            schemas.words("When it happened; for an event of another library, as that library wrote it."),
             "occurred_at",
         ),
         "data": {"description": "As it was sent."},
@@ -175,7 +175,7 @@ AGGREGATE: Final = Shown(
         **_STANDS,
         "token": TOKEN,
         "snapshotSeqNr": (
-            schemas.whole("The last event that the snapshot has in it.", 0, MAX_VERSION),
+            schemas.whole("The last event that the snapshot includes.", 0, MAX_VERSION),
             "seq_nr",
         ),
         "snapshot": {"description": "The snapshot, as it was sent."},
@@ -413,7 +413,7 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> 
 @operation(
     parameters=(
         *_WHICH,
-        parameters.query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
+        parameters.query("from", {**SEQ_NR, "description": "Number of the first event. The default is 1."}),
         parameters.query("limit", {**schemas.LIMIT, "description": "Largest number of events."}),
     ),
     gives=EVENT_PAGE,

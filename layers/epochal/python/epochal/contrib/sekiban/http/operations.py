@@ -89,7 +89,7 @@ VERSION: Final = schemas.text(
     pattern=_PRINTABLE,
     examples=["v3"],
 )
-PROCESSED: Final = schemas.whole("How many events the state has in it.", 0, MAX_PROCESSED)
+PROCESSED: Final = schemas.whole("Number of events that the state includes.", 0, MAX_PROCESSED)
 _LAST: Final = {**SORTABLE_ID, "description": "Sortable id of the last of them."}
 _WINDOW: Final = schemas.text("What the projector calls safe; kept as it is.", most=MAX_WINDOW_BYTES)
 
