@@ -251,7 +251,7 @@ def an_entry_that_does_not_show_yet_is_lost(patch: Patch) -> None:
     patch.setattr(entries, "LOOKS", 1)
 
 
-@mutant("some of the ids exist", dear=True)
+@mutant("some ids are stored already", dear=True)
 def half_of_an_append_that_shows_is_all_of_it(patch: Patch) -> None:
     patch.setattr(append, "settled_events", nothing_settled)
 
