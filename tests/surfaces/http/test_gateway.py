@@ -9,6 +9,7 @@ import logging
 from typing import Any
 
 import pytest
+from aws_lambda_powertools import Logger
 
 from epochal.http.gateway_requests import request_of
 from epochal.plan.ops import Execute, Op, Reply
@@ -249,6 +250,7 @@ def test_a_fault_is_counted_at_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_request_is_logged_where_the_stage_logs_everything(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Logger(service="append")  # which sets the logger's own level, to which `caplog` returns
     monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
     with caplog.at_level(logging.DEBUG, logger="append"):
         Api().append("Cat-1", "A")
