@@ -158,7 +158,9 @@ def test_over_http_it_is_409_with_every_stream_in_the_way_and_tokens_to_go_on_fr
     made = post(api, stale(names, [found[name]["token"] for name in names]))
 
     assert (refused.status, refused.problem) == (409, "version-conflict")
-    assert refused.json["detail"] == f"{names[0]} is at version 1, and {COUNT - 1} more are in the way"
+    assert (
+        refused.json["detail"] == f"{names[0]} is at version 1, with {COUNT - 1:,} more streams in conflict"
+    )
     assert [each["version"] for each in refused.json["streams"]] == [1] * COUNT
     assert made.status == 201
     assert {each["version"] for each in made.json["streams"]} == {2}

@@ -225,7 +225,7 @@ def test_bodies_that_are_no_json_are_shown_for_what_they_are(terminal: Terminal)
         (("append", "Cart-1", "A", "NaN"), "DATA", "must be JSON"),
         (("append", "Cart-1", "A", "@/no/such/file"), "DATA", "cannot be read"),
         (("append", "Cart-1", "A", "1", "--meta", "{"), "--meta", "must be JSON"),
-        (("append", "Cart-1", "--events", '[{"typ": "A"}]'), "events[0].typ", "is not known here"),
+        (("append", "Cart-1", "--events", '[{"typ": "A"}]'), "events[0].typ", "is not a known field"),
         (("append", "Cart-1", "--events", '{"type": ""}'), "--events line 1.type", "must not be empty"),
         (("append", "Cart-1", "--events", '{"type": "A"}\n[1]'), "--events line 2", "must be an object"),
         (("append", "Cart-1", "--unfold", "Total"), "--unfold", "must be Type=JSON"),

@@ -85,7 +85,7 @@ def test_all_streams_that_are_found_in_the_way_are_listed(api: Api) -> None:
     answer = post(api, *(to(name, expected=token) for name, token in zip((A, B), tokens, strict=True)))
     assert answer.status == 409
     assert [(each["stream"], each["version"]) for each in answer.json["streams"]] == [(A, 2), (B, 2)]
-    assert answer.json["detail"] == f"{A} is at version 2, and 1 more are in the way"
+    assert answer.json["detail"] == f"{A} is at version 2, with 1 more stream in conflict"
 
 
 def test_a_stream_that_does_not_exist_is_in_the_way_without_a_token(api: Api) -> None:
@@ -111,7 +111,7 @@ def test_of_several_in_the_way_a_deleted_one_decides_and_is_told_first(api: Api)
     answer = post(api, *(to(name, expected=token) for name, token in zip((A, B), tokens, strict=True)))
     assert (answer.status, answer.problem) == (410, "stream-deleted")
     assert [(each["stream"], each["deleted"]) for each in answer.json["streams"]] == [(A, False), (B, True)]
-    assert answer.json["detail"] == f"{B} was deleted at version 1, and 1 more are in the way"
+    assert answer.json["detail"] == f"{B} was deleted at version 1, with 1 more stream in conflict"
 
 
 def test_a_repeat_is_not_counted_as_an_append(api: Api, capsys: pytest.CaptureFixture[str]) -> None:

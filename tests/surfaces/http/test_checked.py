@@ -99,7 +99,7 @@ def test_an_event_that_does_not_fit_is_refused_by_its_place_and_rule_and_nothing
     answer = here.call("POST", "/streams/Flight-1/events", sent(boarded(), boarded(**data)))
     assert (answer.status, answer.problem) == (400, "invalid-input")
     assert answer.json["field"] == field
-    assert answer.json["rule"] == f"{rule}, as the schema of Boarded says"
+    assert answer.json["rule"] == f"{rule}, as the schema of Boarded requires"
     assert here.stored == []
 
 

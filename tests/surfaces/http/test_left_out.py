@@ -48,7 +48,7 @@ def test_its_operations_are_no_operations_here_and_the_answer_says_why(
         path = path.replace(f"{{{parameter}}}", "a:b")
     answer = sparse.call(operation.method, path, {})
     assert (answer.status, answer.problem) == (404, "route-not-found")
-    assert "its stage leaves that layout out" in answer.json["detail"]
+    assert "its stage does not include that layout" in answer.json["detail"]
 
 
 def test_the_others_work_and_where_there_is_no_layout_the_store_is_not_set_up(sparse: Sparse) -> None:

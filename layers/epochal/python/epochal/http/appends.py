@@ -180,8 +180,8 @@ def check_appended(
         case Undetermined(first=first):
             raise Problem(
                 problems.UNDETERMINED,
-                "a response was lost, and the events from this index on, which would tell, have been pruned since: read"
-                " the stream's state before writing again",
+                "a response was lost, and the events from this index on, which would show whether the append was made, "
+                "have been pruned since: read the stream's state before writing again",
                 stream=stream,
                 index=first,
             )

@@ -153,7 +153,9 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
     """
     for header in ("If-Match", "If-None-Match", "Idempotency-Key"):
         if request.header(header) is not None:
-            raise InvalidInput(header, "is of one append: each has its own `expected` and `idempotencyKey`")
+            raise InvalidInput(
+                header, "applies to a single append: give each append its own `expected` and `idempotencyKey`"
+            )
     requested = APPEND_EACH.read(document(request))["appends"]
     conditions = sum("failIf" in members for _, members in requested)
     if conditions > MAX_CONDITIONS:

@@ -92,16 +92,18 @@ def _check(event: Node, schemas: Any, *, refuses: bool) -> None:
     key = schemas.KEYS.get(kind)
     if key is None or "claim" in value:
         if refuses and key is None:
-            raise InvalidInput(event.below("type"), "must be one that has a schema here")
+            raise InvalidInput(event.below("type"), "must be a type for which the deployment has a schema")
         if refuses:
-            raise InvalidInput(event.below("claim"), f"must not be: the body has to fit the schema of {kind}")
+            raise InvalidInput(
+                event.below("claim"), f"must not be given: the body must fit the schema of {kind}"
+            )
         return
     place = event.below("data64" if "data64" in value else "data")
     try:
         schemas.validate({key: _body(value, place, kind)})
     except Unfit as unfit:
         field = place + unfit.name.removeprefix(f"data.{key}")
-        raise UnknownName(place, field, f"{unfit.rule}, as the schema of {kind} says") from None
+        raise UnknownName(place, field, f"{unfit.rule}, as the schema of {kind} requires") from None
 
 
 def _body(value: Any, place: str, kind: str) -> Any:

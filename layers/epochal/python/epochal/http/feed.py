@@ -266,7 +266,9 @@ def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str]
         InvalidInput: a name cannot be a category's.
     """
     if not all(_CATEGORY.fullmatch(category) or category in reading.feed.declared for category in categories):
-        rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
+        rule = (
+            "must be the part of stream names before their first -, a declared category, or $tag- and a group"
+        )
         raise InvalidInput("category", rule)
     return frozenset(categories) or None
 
@@ -300,5 +302,5 @@ def _tails(reader: FeedReader) -> dict[int, Checkpoint]:
 def _partition(text: str) -> int:
     """Parse a partition's number from a path, or raise `InvalidInput`."""
     if not _PARTITION.fullmatch(text):
-        raise InvalidInput("partition", "must be a partition's number, as GET /feed lists them")
+        raise InvalidInput("partition", "must be the number of a partition that GET /feed lists")
     return int(text)

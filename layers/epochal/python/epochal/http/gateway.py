@@ -70,7 +70,7 @@ class _Gateway:
         Args:
             identity: request id of the invocation.
         """
-        error = InvalidInput("event", "must be a request as API Gateway sends it, in payload format 2.0")
+        error = InvalidInput("event", "must be a request of API Gateway in payload format 2.0")
         response = self._refused(error, identity)
         self._measure("none", response, 0.0, identity)
         return _sent(response, identity)
@@ -218,7 +218,7 @@ class Performers:
 
 def _left_out(kind: str, _: Request) -> Response:
     """Raise the problem of an operation whose table the deployment lacks."""
-    detail = f"this deployment has no table of {kind}: its stage leaves that layout out"
+    detail = f"this deployment has no table of {kind}: its stage does not include that layout"
     raise Problem(ROUTE_NOT_FOUND, detail)
 
 

@@ -119,4 +119,4 @@ def _body(event: Mapping[str, Any]) -> bytes:
     try:
         return binascii.a2b_base64(body, strict_mode=True)
     except ValueError as error:
-        raise InvalidInput("body", "did not arrive as the base64 that it was announced as") from error
+        raise InvalidInput("body", "is marked as base64 but is not valid base64") from error

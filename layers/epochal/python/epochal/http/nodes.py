@@ -56,7 +56,7 @@ class Node:
             raise InvalidInput(self.name, "must be an object")
         unknown = next((name for name in self.value if name not in names), None)
         if unknown is not None:
-            rule = f"is not known here; known are {', '.join(names)}"
+            rule = f"is not a known field; known fields are {', '.join(names)}"
             raise UnknownName(self.name, self.below(printable(unknown)), rule)
         return {name: Node(value, self.below(name)) for name, value in self.value.items()}
 

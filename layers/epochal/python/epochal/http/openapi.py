@@ -194,7 +194,8 @@ def _security() -> dict[str, Any]:
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "Where the deployment names an issuer; a token needs a scope that the operation's maps to.",
+            "description": "If the deployment names an issuer. A token needs a scope to which the deployment maps the "
+            "operation's scope.",
         },
     }
 
@@ -303,9 +304,14 @@ def main(arguments: Sequence[str]) -> None:
     texts = documents()
     parser = argparse.ArgumentParser(prog="python -m epochal.http.openapi", description="OpenAPI documents.")
     parser.add_argument(
-        "name", nargs="?", choices=list(texts), default="openapi.json", help="the one to print"
+        "name", nargs="?", choices=list(texts), default="openapi.json", help="document to print"
     )
-    parser.add_argument("--write", type=Path, metavar="DIRECTORY", help="write all of them there instead")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="DIRECTORY",
+        help="folder to write all documents to, instead of printing one",
+    )
     options = parser.parse_args(arguments)
     if options.write is None:
         sys.stdout.write(texts[options.name])

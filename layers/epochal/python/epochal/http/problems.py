@@ -138,12 +138,12 @@ def problem_of(error: Exception) -> Problem:
             return Problem(NOT_DEPLOYED, "a table or bucket is missing; deploy first, or check the settings")
         case MissingBody():
             return Problem(
-                MISSING_BODY, "what the store refers to was deleted from the bucket by other means"
+                MISSING_BODY, "an object to which the store refers was deleted from the bucket by other means"
             )
         case Refused():
             return Problem(INTERNAL, "the function lacks a permission")
         case CorruptData():
-            return Problem(CORRUPT_DATA, "what is stored breaks the format; the logs name the item")
+            return Problem(CORRUPT_DATA, "the stored data breaks the format; the logs name the item")
         case _:
             return Problem(INTERNAL)
 

@@ -87,9 +87,10 @@ class QueryString:
 def _unknown(declared: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the rule for an unknown parameter, which lists the declared ones."""
     if not declared:
-        return "is not known here: this operation takes no query parameters"
+        return "is not a known parameter: this operation takes no query parameters"
     # Parameters that may be repeated are listed last.
-    return f"is not known here; known are {', '.join(sorted(declared, key=lambda name: _is_list(declared[name])))}"
+    names = sorted(declared, key=lambda name: _is_list(declared[name]))
+    return f"is not a known parameter; known parameters are {', '.join(names)}"
 
 
 def _is_list(schema: Mapping[str, Any]) -> bool:

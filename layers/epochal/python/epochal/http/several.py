@@ -32,6 +32,7 @@ from epochal.http.streams import Opened, opened
 from epochal.lazy_dataclasses import replace
 from epochal.model.expected_version import ANY
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
+from epochal.model.quantities import quantity
 from epochal.model.stream_append import StreamAppend
 from epochal.model.tokens import Token
 from epochal.plan.limits import TRANSACTION_ITEMS
@@ -132,7 +133,7 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     """
     for header in ("If-Match", "If-None-Match"):
         if request.header(header) is not None:
-            raise InvalidInput(header, "names the state of one stream: each append has its own `expected`")
+            raise InvalidInput(header, "applies to a single stream: give each append its own `expected`")
     key = idempotency_key(request)
     members = APPEND_ALL.read(document(request))
     appends_, most = members["appends"], MAX_APPENDS - (key is not None)
@@ -162,8 +163,8 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
         case Undetermined() as unknown:
             raise Problem(
                 problems.UNDETERMINED,
-                "a response was lost, and what would tell has been pruned or replaced since, in every stream: read the "
-                "states before writing again",
+                "a response was lost, and what would show whether the appends were made has been pruned or replaced "
+                "since in every stream: read the states before writing again",
                 streams=[
                     {"stream": stream, "index": outcome.first} for stream, outcome in unknown.streams.items()
                 ],
@@ -210,7 +211,9 @@ def _conflicts_problem(conflicts: Mapping[str, Conflict], seals: Seals, meter: M
     detail = f"{first['stream']} {'was deleted' if deleted else 'is'} at version {first['version']}"
     return Problem(
         problems.STREAM_DELETED if deleted else problems.VERSION_CONFLICT,
-        detail if len(streams) == 1 else f"{detail}, and {len(streams) - 1} more are in the way",
+        detail
+        if len(streams) == 1
+        else f"{detail}, with {quantity(len(streams) - 1, 'more stream')} in conflict",
         figures={"Conflicts": 1.0, **consumed(meter.units)},
         streams=streams,
     )

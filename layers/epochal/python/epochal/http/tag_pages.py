@@ -76,7 +76,7 @@ def read_scan_position(written: str, field: str = "after") -> ScanPosition:
             return position
     except (ValueError, TypeError, RecursionError):
         pass
-    raise InvalidInput(field, "must be `next` of the page before")
+    raise InvalidInput(field, "must be `next` of the previous page")
 
 
 def scan(

@@ -223,7 +223,7 @@ def list_tags(tagged: Tagged, request: Request, query: QueryString) -> Response:
     """
     tag, group, start = query.text("tag"), query.text("group"), query.text("from")
     if tag is not None and (group is not None or start is not None):
-        raise InvalidInput("tag", "asks for one tag: without group and from")
+        raise InvalidInput("tag", "must not be given together with group or from")
     if tag is not None:
         check_tag(tag, "tag")
     limit = query.limit()

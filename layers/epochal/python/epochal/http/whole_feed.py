@@ -219,7 +219,7 @@ def _start_in_order(text: str) -> OrderedCheckpoint | Moment | Literal["beginnin
         return OrderedCheckpoint.parse(text)
     place = parse_place(text)
     if isinstance(place, Checkpoint):
-        raise InvalidInput("from", "must be next of a page in order, a moment, beginning or tail")
+        raise InvalidInput("from", "must be the `next` of an ordered page, a moment, beginning or tail")
     return place
 
 
@@ -319,7 +319,7 @@ def _by_name(
         InvalidInput: the direction is backward.
     """
     if query.choice("direction") == "backward":
-        raise InvalidInput("direction", "must be forward where order is name")
+        raise InvalidInput("direction", "must be forward when order is name")
     page = source.streams_by_name(
         query.limit(),
         after=query.text("from") or "",
