@@ -91,10 +91,11 @@ def _place(stage: Stage) -> Environment | None:
     region = os.environ.get(REGION, "")
     setting = f"stages.{stage.name}.replica_region"
     if not region:
-        raise BadSetting(setting, f"needs to know the region that is deployed to: cdk tells it in {REGION}")
+        raise BadSetting(setting, f"needs the region of the deployment, which cdk passes in {REGION}")
     if region == stage.replica_region:
         raise BadSetting(
-            setting, f"must be another region than {region}, which is deployed to (docs/guide/failover.md)"
+            setting,
+            f"must be a region other than {region}, to which the stage is deployed (docs/guide/failover.md)",
         )
     return Environment(account=stage.account or None, region=region)
 
@@ -104,7 +105,8 @@ def _refuse_another_account(stage: Stage) -> None:
     here = os.environ.get(ACCOUNT, "")
     if stage.account and here and here != stage.account:
         raise BadSetting(
-            f"stages.{stage.name}.account", f"is {stage.account}, and the credentials are of account {here}"
+            f"stages.{stage.name}.account",
+            f"is {stage.account}, but the credentials belong to account {here}",
         )
 
 

@@ -39,11 +39,9 @@ def check_context(names: Iterable[str]) -> None:
     """Refuse context values that nobody reads: `-c stag=prod` would deploy `dev`, and end well."""
     for name in names:
         if name in RULES and name not in CONTEXT:
-            raise BadSetting(
-                name, f"is a setting of a stage: it stands in cdk.json, as stages.<stage>.{name}"
-            )
+            raise BadSetting(name, f"is a setting of a stage: set it in cdk.json as stages.<stage>.{name}")
         if _OURS.fullmatch(name) and name not in CONTEXT:
-            raise BadSetting(name, f"is no context value; {list_alternatives(name, CONTEXT)}")
+            raise BadSetting(name, f"is not a context value; {list_alternatives(name, CONTEXT)}")
 
 
 def stage_from(name: object, overrides: object, said: Mapping[str, object] = _NOTHING) -> Stage:

@@ -60,14 +60,14 @@ def test_one_that_nobody_names_is_none(installed: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "rule"),
     [
-        ("shelves", "which 0 packages bring"),
-        ("cards,", "names , which 0 packages bring"),
-        ("same-base", "must be its own"),
-        ("between", "must be its own"),
-        ("pages", "must be its own"),
-        ("cards,cards", "must be its own"),
-        ("other", "no layout of that name"),
-        ("no-layout", "no layout of that name"),
+        ("shelves", "which 0 packages provide"),
+        ("cards,", "names , which 0 packages provide"),
+        ("same-base", "must be unique"),
+        ("between", "must be unique"),
+        ("pages", "must be unique"),
+        ("cards,cards", "must be unique"),
+        ("other", "is not a layout of that name"),
+        ("no-layout", "is not a layout of that name"),
     ],
 )
 def test_what_is_named_and_is_no_layout_of_its_own_is_refused(

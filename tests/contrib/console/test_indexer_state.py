@@ -68,9 +68,9 @@ def test_that_the_indexer_works_is_said_where_it_is_known(handled: Deployment, p
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        (IndexerState(failure="epochal-dev-indexer fails at the changes of streams: FAILED"), "fails at the"),
+        (IndexerState(failure="epochal-dev-indexer fails on the changes of streams: FAILED"), "fails on the"),
         (IndexerState(missing="the index lacks 2 events of 1 stream"), "the index lacks 2 events"),
-        (IndexerState(unknown="Lambda cannot be asked"), "whether the indexer works is not known: Lambda"),
+        (IndexerState(unknown="Lambda cannot be asked"), "it is unknown whether the indexer works: Lambda"),
     ],
 )
 def test_what_is_wrong_with_the_indexer_or_not_known_stands_out(
@@ -83,7 +83,7 @@ def test_what_is_wrong_with_the_indexer_or_not_known_stands_out(
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_console_that_cannot_look_says_so(handled: Deployment, path: str) -> None:
-    assert "whether the indexer works is not known: this console cannot check it" in Console(
+    assert "it is unknown whether the indexer works: this console cannot check it" in Console(
         handled, None
     ).page(path)
 

@@ -16,7 +16,7 @@ from tests.contrib.local.test_cdk import ENDPOINT, checkout, script
 __all__ = ["checkout"]
 
 REFUSAL = (
-    "epochal: Reaction.timeout is no argument; did you mean timeout_seconds?\n"
+    "epochal: Reaction.timeout is not an argument; did you mean timeout_seconds?\n"
     '  at app.py:31, in <module>: Boards(app, "Boards")\n'
     '  at app.py:12, in __init__: Reaction(self, "Board", timeout=60)'
 )

@@ -191,8 +191,8 @@ def test_a_hole_in_an_export_ends_its_stream_and_the_live_tables_have_the_rest(
     with Spool(tmp_path) as spool:
         done = rebuilder(world).from_export(source, items, spool)
     assert sorted(done.troubles) == [
-        "user-account-alice-1: event 2 is not in the export, and what follows is left",
-        "user-account-bob: event 2 is not in the export, and what follows is left",
+        "user-account-alice-1: event 2 is not in the export, so it and all later events are left out",
+        "user-account-bob: event 2 is not in the export, so it and all later events are left out",
     ]
     from_tables(world)
     assert fed(world, "anew") == without_pruned(fed(world, "index"))

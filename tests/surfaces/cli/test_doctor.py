@@ -186,7 +186,7 @@ def test_of_a_table_with_few_shards_nothing_is_said_and_no_metric_is_read(termin
 def test_many_shards_whose_indexers_do_not_rest_are_as_they_should_be(terminal: Visited) -> None:
     terminal.shards.open = 120
     status, said = terminal.doctor()
-    line = "120 shards write to each partition of the index, and no indexer has rested in the last hour"
+    line = "120 shards write to each partition of the index, and no indexer has paused in the last hour"
     assert f"ok    indexer of pages: {line}" in said
     assert status == 0
     assert terminal.shards.asked == ["streams", "streams", "metrics"]
@@ -208,7 +208,7 @@ def test_indexers_that_rest_are_found_with_the_window_that_their_shards_need(
     status, said = terminal.doctor()
     assert status == 1
     assert "WRONG indexer of pages: 201 shards write to each partition of the index too often" in said
-    assert "have rested for 1,234 s in the last hour, which Lambda charges for" in said
+    assert "have paused for 1,234 s in the last hour, which Lambda charges for" in said
     assert f"      {advice}" in said
 
 
@@ -216,7 +216,7 @@ def test_whoever_may_not_read_the_metric_of_many_shards_is_told(terminal: Visite
     terminal.shards.open, terminal.shards.refused = 200, "AccessDenied"
     status, said = terminal.doctor()
     assert status == 1
-    assert "WRONG rests of the indexer: GetMetricData was denied: no" in said
+    assert "WRONG pauses of the indexer: GetMetricData was denied: no" in said
 
 
 def test_changes_that_come_through_kinesis_are_of_no_tables_shards(terminal: Visited) -> None:

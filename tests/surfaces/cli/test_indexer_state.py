@@ -92,11 +92,11 @@ def test_what_the_tables_have_and_the_index_lacks_is_shown(terminal: Terminal, c
         (
             "Enabled",
             "PROBLEM: Function call failed",
-            "fails at the changes of streams: PROBLEM: Function call",
+            "fails on the changes of streams: PROBLEM: Function call",
         ),
-        ("Enabled", "FAILED", "fails at the changes of streams: FAILED"),
-        ("Disabled", "OK", "gets no changes of streams: its mapping is disabled"),
-        ("Disabling", "OK", "gets no changes of streams: its mapping is disabling"),
+        ("Enabled", "FAILED", "fails on the changes of streams: FAILED"),
+        ("Disabled", "OK", "receives no changes of streams: its mapping is disabled"),
+        ("Disabling", "OK", "receives no changes of streams: its mapping is disabling"),
     ],
 )
 def test_a_mapping_whose_batches_fail_or_that_brings_nothing_is_shown(
@@ -115,22 +115,22 @@ def test_an_indexer_whose_mapping_is_gone_is_shown(terminal: Terminal, command: 
     terminal.mappings.mappings.clear()
     terminal.mappings.bring("tips")
     found = said(terminal, command)
-    assert "gets no changes of streams: its mapping is gone" in found
+    assert "receives no changes of streams: its mapping does not exist" in found
     assert "up to date" not in found
 
 
 def test_a_mapping_of_a_kinesis_stream_is_that_of_every_table(terminal: Terminal) -> None:
     terminal.mappings.mappings.clear()
     terminal.mappings.bring(arn="arn:aws:kinesis:eu-west-1:123456789012:stream/changes", result="PROBLEM: x")
-    assert "fails at the changes of streams: PROBLEM: x" in said(terminal, "groups show board")
+    assert "fails on the changes of streams: PROBLEM: x" in said(terminal, "groups show board")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("refused", "why"),
     [
-        ("AccessDeniedException", "the credentials may not ask Lambda for its state"),
-        ("UnknownOperationException", "Lambda cannot be asked for its state"),
+        ("AccessDeniedException", "the credentials do not allow reading its state from Lambda"),
+        ("UnknownOperationException", "its state cannot be read from Lambda"),
         ("", "Lambda has no function index-indexer"),
     ],
 )
@@ -142,7 +142,7 @@ def test_where_lambda_says_nothing_and_the_table_is_large_nobody_claims_to_know(
         terminal.mappings.mappings.clear()
     found = said(terminal, command)
     assert "up to date" not in found
-    assert f"whether the indexer works is not known: {why}" in found
+    assert f"it is unknown whether the indexer works: {why}" in found
     assert "the table of pages is too large" in found
     assert why in str(terminal.documents(*command.split()))
 
@@ -159,7 +159,7 @@ def test_of_a_small_table_every_head_is_compared_whatever_lambda_says(
 
 def test_of_a_large_table_the_mapping_says_that_the_indexer_works(terminal: Terminal, large: None) -> None:
     assert terminal.lines("groups", "show", "board") == ["30000  0@1  up to date  0 parked"]
-    assert "index-indexer gets the changes of streams" in said(terminal, "index status")
+    assert "index-indexer receives the changes of streams" in said(terminal, "index status")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -210,7 +210,7 @@ def test_a_group_of_several_layouts_has_the_state_of_which_most_is_wrong() -> No
     terminal.index()
     terminal.run("react", "boards:board", "--until-done")
     terminal.mappings.bring("streams")
-    assert "its mapping is gone" in said(terminal, "groups list")
+    assert "its mapping does not exist" in said(terminal, "groups list")
     terminal.mappings.bring("tips")
     assert said(terminal, "groups list") == "board  up to date  0 parked"
     terminal.lines("tips", "append", "Cart-2", "Added")

@@ -164,7 +164,7 @@ def test_a_run_that_handles_nothing_in_its_time_is_on_record() -> None:
     world.told.during = lambda _: world.feeds.clock.sleep(100)
     one.run()
     (run,) = blocked(world)
-    assert run.cause == "the run handled nothing in the time that it had"
+    assert run.cause == "the run handled nothing in its time"
 
 
 def test_shortly_before_the_timeout_the_handler_under_way_is_on_record() -> None:

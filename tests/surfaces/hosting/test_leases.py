@@ -89,7 +89,7 @@ def test_what_failed_comes_again_after_a_pause_that_doubles_and_the_rest_does_no
     leases(client, log).hold(records, lambda: 60.0, failing("b", "c"))
     assert client.hidden[1:] == [{"receipt b": 16, "receipt c": LEASE_SECONDS}]
     assert log.lines == [
-        ("wake-ups failed and come again", {"messages": 2, "receives": 99, "seconds": LEASE_SECONDS})
+        ("wake-ups failed and will be retried", {"messages": 2, "receives": 99, "seconds": LEASE_SECONDS})
     ]
 
 

@@ -166,7 +166,7 @@ class Lines:
         self.said.append((message, fields))
 
     def warning(self, message: str, **fields: Any) -> None:
-        assert message == "wake-ups failed and come again"
+        assert message == "wake-ups failed and will be retried"
         assert fields.keys() == {"messages", "receives", "seconds"}
 
 
@@ -426,7 +426,7 @@ def test_a_function_that_was_deployed_for_another_reaction_does_not_start(
     environment: dict[str, str],
 ) -> None:
     reaction = World().reactor().member.reaction
-    with pytest.raises(InvalidInput, match="name them alike"):
+    with pytest.raises(InvalidInput, match="give both the same name"):
         lambda_handler(reaction, environment)
 
 

@@ -85,7 +85,7 @@ def test_an_argument_that_is_none_is_refused_with_the_nearest_name(
     valid: dict[str, tuple[Make, dict[str, Any]]], construct: str, name: str, nearest: str
 ) -> None:
     words = refusal(valid, construct, **{name: 60})
-    assert words.startswith(f"{construct}.{name} is no ")
+    assert words.startswith(f"{construct}.{name} is not an argument; ")
     assert nearest in words
     assert name == "allow" or f"did you mean {nearest}" in words or f", {nearest}" in words
 
@@ -222,7 +222,7 @@ def test_a_queue_is_no_scope_of_a_store() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"vpcs": None}, "Network.vpcs is no argument; did you mean vpc?"),
+        ({"vpcs": None}, "Network.vpcs is not an argument; did you mean vpc?"),
         ({}, "Network.vpc must be given"),
     ],
 )

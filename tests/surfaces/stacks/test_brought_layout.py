@@ -189,5 +189,5 @@ def test_a_package_without_files_of_its_own_is_refused(
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: several\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nshelves = several.shelves:ENTRY\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(InstallerFailed, match="several brings a layout"):
+    with pytest.raises(InstallerFailed, match="several provides a layout"):
         brought(("shelves",), HERE, tmp_path / "cache", run=Pip())

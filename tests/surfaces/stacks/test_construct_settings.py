@@ -145,10 +145,10 @@ def test_a_setting_that_an_app_says_by_other_means_is_refused_with_what_to_write
         ({"layouts": [4]}, "EventStore.layouts"),
         ({"keep": "Visit:5"}, "EventStore.keep"),
         ({"kms_key": 4}, "EventStore.kms_key"),
-        ({"colour": "red"}, "EventStore.colour is no setting"),
+        ({"colour": "red"}, "EventStore.colour is not a setting"),
         ({"name": "shop"}, "EventStore.name"),
-        ({"of_layouts": {}}, "EventStore.of_layouts is no setting"),
-        ({"existing_tables": {}}, "EventStore.existing_tables is no setting"),
+        ({"of_layouts": {}}, "EventStore.of_layouts is not a setting"),
+        ({"existing_tables": {}}, "EventStore.existing_tables is not a setting"),
     ],
 )
 def test_a_value_of_a_wrong_type_is_refused_by_its_name(options: dict[str, Any], words: str) -> None:

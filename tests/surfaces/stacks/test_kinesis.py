@@ -180,7 +180,7 @@ def test_a_table_that_is_taken_over_is_followed_by_the_stream_that_is_named(synt
 
 def test_where_no_table_would_send_anything_it_is_refused() -> None:
     settings = {f"existing_{table.lower()}": EXISTING.format(table.lower()) for table in HEADS}
-    with pytest.raises(BadSetting, match=r"^stages\.prod\.feed_kinesis_shards must be 0 where every table"):
+    with pytest.raises(BadSetting, match=r"^stages\.prod\.feed_kinesis_shards must be 0 if every table"):
         with_changed(STAGES["prod"], {"feed_kinesis_shards": 1, **settings})
     with pytest.raises(BadSetting, match="from 0 to 200"):
         with_changed(STAGES["prod"], {"feed_kinesis_shards": -1})

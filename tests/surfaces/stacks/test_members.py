@@ -18,11 +18,11 @@ BOARD = {"entry": "reactions/board"}
     [
         (
             {"reactions": {"board": {**BOARD, "timeout": 60}}},
-            "reactions.board.timeout is no member; did you mean timeout_seconds?",
+            "reactions.board.timeout is not a known member; did you mean timeout_seconds?",
         ),
         (
             {"reactions": {"board": {**BOARD, "allow": []}}},
-            "reactions.board.allow is no member; there are entry, handler, memory_mb, timeout_seconds, ",
+            "reactions.board.allow is not a known member; known names are entry, handler, memory_mb, timeout_seconds, ",
         ),
         (
             {"reactions": {"board": {**BOARD, "memory_mb": 64}}},
@@ -39,7 +39,7 @@ BOARD = {"entry": "reactions/board"}
         ({"reactions": {"board": {}}}, "reactions.board must be an object with an entry, not {}"),
         (
             {"reserved_concurrency": {"apend": 5}},
-            "reserved_concurrency.apend is no member; did you mean append?",
+            "reserved_concurrency.apend is not a known member; did you mean append?",
         ),
         (
             {"reserved_concurrency": {"append": "5"}},
@@ -55,5 +55,5 @@ def test_the_member_is_named(settings: dict[str, Any], words: str) -> None:
 
 
 def test_so_it_is_in_a_construct() -> None:
-    with pytest.raises(BadSetting, match=r"EventStore\.route_limits\.GET /fed is no member; "):
+    with pytest.raises(BadSetting, match=r"EventStore\.route_limits\.GET /fed is not a known member; "):
         stage_of("shop", "dev", {"route_limits": {"GET /fed": 5}})

@@ -236,7 +236,7 @@ def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
         EventStore(shop, "Events", python="3.10")
     with pytest.raises(BadSetting, match=r"EventStore\.write_shards must be a whole number"):
         EventStore(shop, "Events", write_shards=0)
-    with pytest.raises(BadSetting, match=r"EventStore\.existing_shelf is no argument"):
+    with pytest.raises(BadSetting, match=r"EventStore\.existing_shelf is not an argument"):
         EventStore(shop, "Events", existing_shelf="arn")  # type: ignore[call-arg]
 
 
@@ -462,10 +462,16 @@ handed = lambda_handler(again)
     [
         ({"handler": "b.delays"}, "handler must be b:delays, with a colon: b.delays is a reaction"),
         ({"handler": "b:delay"}, "handler … which has no delay: did you mean b:delays?"),
-        ({"handler": "b.handler"}, "handler … which has no handler: there are b:departures, b:delays"),
-        ({"handler": "missing:delays"}, "entry …missing.py is not there"),
-        ({"handler": "b:delays", "name": "late"}, "name must be delays, as the decorator in … not late"),
-        ({"handler": "b.function", "name": "late"}, "name must be delays, as the decorator in … not late"),
+        ({"handler": "b.handler"}, "handler … which has no handler: known names are b:departures, b:delays"),
+        ({"handler": "missing:delays"}, "entry …missing.py does not exist"),
+        (
+            {"handler": "b:delays", "name": "late"},
+            "name must be delays, the name in the decorator in … not late",
+        ),
+        (
+            {"handler": "b.function", "name": "late"},
+            "name must be delays, the name in the decorator in … not late",
+        ),
         ({"handler": "b:bare"}, "handler must have the decorator reaction: bare in … has none"),
     ],
 )
@@ -729,7 +735,7 @@ def test_a_table_that_is_taken_over_is_where_the_stack_goes(where: str) -> None:
     arn = f"arn:aws:dynamodb:{where}:table/kept/stream/2026-01-01T00:00:00.000"
     kept: Any = {"layouts": ["pages"], "existing_index": arn}
     with pytest.raises(
-        BadSetting, match=r"existing_index must be in (account|region) \S+, where the stack goes"
+        BadSetting, match=r"existing_index must be in (account|region) \S+, where the stack is deployed"
     ):
         EventStore.from_name(Stack(App(), "Shop", env=there), "Events", "shop", **kept)
     EventStore.from_name(Stack(App(), "Silent"), "Events", "shop", **kept)

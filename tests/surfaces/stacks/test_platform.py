@@ -61,7 +61,7 @@ def test_credentials_of_another_account_are_refused_before_anything_is_synthesis
 ) -> None:
     monkeypatch.setenv(ACCOUNT, OTHERS)
     with pytest.raises(
-        BadSetting, match=f"is {OURS}, and the credentials are of account {OTHERS}"
+        BadSetting, match=f"is {OURS}, but the credentials belong to account {OTHERS}"
     ) as refused:
         synthesise("staging", account=OURS)
     assert refused.value.name == "stages.staging.account"

@@ -347,10 +347,10 @@ def test_read_models_need_the_stage_to_have_their_table(settings: dict[str, Any]
 def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None:
     with pytest.raises(BadSetting, match="must be shorter"):
         alone(sources, name="n" * 50, entry=sources.root / "board")
-    with pytest.raises(BadSetting, match=r"board/other\.py is not there"):
+    with pytest.raises(BadSetting, match=r"board/other\.py does not exist"):
         alone(sources, name="mine", entry=sources.root / "board", handler="other.handler")
     with pytest.raises(
-        BadSetting, match=r"read_models must be true of the store, EventStore\(…, read_models=True\)"
+        BadSetting, match=r"read_models must be true for the store, EventStore\(…, read_models=True\)"
     ):
         alone(sources, name="mine", entry=sources.root / "board", read_models=["counts"])
 
@@ -371,7 +371,7 @@ def test_two_reactions_of_one_name_are_refused(sources: Sources, name: str) -> N
     other = Store(stack, "Other", stage=stage_from("dev", {"dev": {}}), code=lambda *_: code)
     Reaction(stack, "First", store=store, entry=entry, name=name)
     Reaction(stack, "Elsewhere", store=other, entry=entry, name=name)
-    with pytest.raises(BadSetting, match="must be another name: mine/First has it") as refused:
+    with pytest.raises(BadSetting, match="must have a different name: mine/First already has it") as refused:
         Reaction(stack, "Second", store=store, entry=entry, name=name)
     assert refused.value.name == f"reactions.{name}"
 
@@ -397,7 +397,7 @@ def test_two_reactions_of_one_name_are_refused(sources: Sources, name: str) -> N
     ],
 )
 def test_a_declaration_that_breaks_a_rule_is_refused(declared: Any) -> None:
-    with pytest.raises(BadSetting, match="must be|is no member") as refused:
+    with pytest.raises(BadSetting, match="must be|is not a known member") as refused:
         stage_from("dev", {"prod": {"reactions": declared}})
     assert f"{refused.value.name}.".startswith("stages.prod.reactions.")
 

@@ -75,12 +75,12 @@ def test_an_unknown_stage_is_refused_with_those_there_are(name: object) -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("stag", "did you mean stage? there are stage, stages, target, layouts, api"),
-        ("Stage", "did you mean stage? there are stage, stages, target, layouts, api"),
-        ("team", "is no context value; there are stage, stages, target, layouts, api"),
+        ("stag", "did you mean stage? known names are stage, stages, target, layouts, api"),
+        ("Stage", "did you mean stage? known names are stage, stages, target, layouts, api"),
+        ("team", "is not a context value; known names are stage, stages, target, layouts, api"),
         (
             "tips_partitions",
-            "is a setting of a stage: it stands in cdk.json, as stages.<stage>.tips_partitions",
+            "is a setting of a stage: set it in cdk.json as stages.<stage>.tips_partitions",
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_context_values_of_cdks_own_are_left_alone() -> None:
 
 def test_a_misspelt_setting_is_told_what_it_resembles() -> None:
     with pytest.raises(
-        BadSetting, match=r"stages\.prod\.partition is no setting; did you mean dcb_partitions\?"
+        BadSetting, match=r"stages\.prod\.partition is not a setting; did you mean dcb_partitions\?"
     ):
         stage_from("prod", {"prod": {"partition": 4}})
 
@@ -234,7 +234,7 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_with_field_and_value(field: str, value: Any) -> None:
-    with pytest.raises(BadSetting, match="must be|is no member") as refused:
+    with pytest.raises(BadSetting, match="must be|is not a known member") as refused:
         stage_from("dev", {"prod": {field: value}})
     assert f"{refused.value.name}.".startswith(f"stages.prod.{field}.")
 

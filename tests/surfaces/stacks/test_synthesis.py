@@ -150,7 +150,7 @@ def test_the_app_refuses_a_misspelt_context_value_instead_of_deploying_another_s
     context = json.dumps({**context_of_repository(), "stag": "prod"})
     ran = run(sys.executable, "app.py", env={**isolated, "CDK_CONTEXT_JSON": context})
     assert ran.returncode == 1
-    assert ran.stderr.startswith("epochal: stag is no context value; did you mean stage?")
+    assert ran.stderr.startswith("epochal: stag is not a context value; did you mean stage?")
 
 
 def test_an_interrupted_app_leaves_no_trace(isolated: dict[str, str], tmp_path: Path) -> None:

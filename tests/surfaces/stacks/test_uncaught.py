@@ -51,7 +51,7 @@ def printed(folder: Path, line: str) -> list[str]:
     [
         (
             'EventStore(self, "Events", partitions=4)',
-            "epochal: EventStore.partitions is no argument; did you mean tips_partitions, journal_partitions",
+            "epochal: EventStore.partitions is not an argument; did you mean tips_partitions, journal_partitions",
         ),
         (
             'EventStore(self, "Events", api=None, watch=False).grant_append(None)',

@@ -53,7 +53,7 @@ def test_what_only_the_gateway_does_is_refused_without_it(setting: str, value: o
 def test_a_context_value_says_it_for_one_deployment_and_is_refused_beside_an_issuer() -> None:
     assert stage_from("prod", None, {"api": "urls"}).api == "urls"
     issued = {"prod": {"jwt_issuer": "https://issuer.example", "jwt_audience": ["epochal"]}}
-    with pytest.raises(BadSetting, match="jwt_issuer means nothing with api urls"):
+    with pytest.raises(BadSetting, match="jwt_issuer has no effect with api urls"):
         stage_from("prod", issued, {"api": "urls"})
     with pytest.raises(BadSetting, match="api must be one of gateway, urls"):
         stage_from("prod", None, {"api": "url"})

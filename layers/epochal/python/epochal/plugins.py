@@ -101,7 +101,7 @@ class Layout:
         if isinstance(self.of, Plugin):
             return self.of
         if not self.is_there:
-            raise InvalidInput(self.table, f"needs the package {self.of}, which is not there")
+            raise InvalidInput(self.table, f"needs the package {self.of}, which is not installed")
         plugin: Plugin = load_object(f"{self.of}.plugin:PLUGIN")
         return plugin
 
@@ -194,7 +194,10 @@ def entry_of(name: str) -> EntryPoint:
 
     entries = [*entry_points(group=GROUP, name=name)]
     if len(entries) != 1:
-        raise InvalidInput(PLUGINS, f"names {name}, which {len(entries)} packages bring as {GROUP}")
+        raise InvalidInput(
+            PLUGINS,
+            f"names {name}, which {len(entries)} packages provide as an entry point of {GROUP}; exactly one must",
+        )
     entry: EntryPoint = entries[0]
     return entry
 
@@ -206,11 +209,14 @@ def _require_layout(name: str, layout: object, layouts: Sequence[Layout]) -> Lay
         InvalidInput: it is not.
     """
     if not isinstance(layout, Layout) or layout.name != name:
-        raise InvalidInput(PLUGINS, f"names {name}, which is no layout of that name")
+        raise InvalidInput(PLUGINS, f"names {name}, which is not a layout of that name")
     if layout.base % BASE_DISTANCE or any(
         layout.base == other.base or name == other.name for other in layouts
     ):
-        rule = f"names {name}, whose name and first partition must be its own, in steps of {BASE_DISTANCE:,}"
+        rule = (
+            f"names {name}, whose name and first partition must be unique; "
+            f"first partitions are multiples of {BASE_DISTANCE:,}"
+        )
         raise InvalidInput(PLUGINS, rule)
     return layout
 

@@ -85,7 +85,7 @@ def test_a_gap_or_what_is_older_than_what_is_before_it_is_refused(
     full = export(tmp_path / "full", [], exportTime=at(5))
     begins, ends = map(at, bounds)
     after = changes(tmp_path / "after", [], exportFromTime=begins, exportToTime=ends)
-    with pytest.raises(InvalidInput, match="after must begin where what is before it ends"):
+    with pytest.raises(InvalidInput, match="after must begin no later than the export before it ends"):
         read(full, after)
 
 
@@ -107,7 +107,7 @@ def test_what_does_not_say_its_times_is_corrupt(tmp_path: Path) -> None:
     with pytest.raises(CorruptData, match="has no exportToTime"):
         read(full, changes(tmp_path / "endless", [], exportFromTime=at(5)))
     odd = changes(tmp_path / "odd", [(key(place), None, "soon")], exportFromTime=at(5), exportToTime=at(6))  # type: ignore[list-item]
-    with pytest.raises(CorruptData, match="does not say when"):
+    with pytest.raises(CorruptData, match="has no valid write time"):
         read(full, odd)
 
 

@@ -124,7 +124,7 @@ class Replica:
             mended = self.mend and quiet and not torn.advice
             if mended:
                 self.driver.ask(Delete(table=self.table, key=page_key(name, 0)))
-            busy = "" if quiet else "; somebody has written in the last minute"
+            busy = "" if quiet else "; there were writes in the last minute"
             yield replace(torn, mended=mended, cause=f"{torn.cause}{busy}")
 
     def _pages(self, stream: str) -> list[PageFacts]:

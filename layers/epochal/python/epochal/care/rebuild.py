@@ -163,7 +163,7 @@ def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> It
     for span in spans:
         if span.index > next_index:
             done.troubles.append(
-                f"{stream}: event {next_index} is not in the export, and what follows is left"
+                f"{stream}: event {next_index} is not in the export, so it and all later events are left out"
             )
             return
         if span.next > next_index:

@@ -61,7 +61,7 @@ def keep(category: str, *, count: int | None = None, days: int | None = None) ->
             must_be_whole(value, name, 1, most)
     text = category + (f":{count}" if count else "") + (f":{days}d" if days else "")
     if rule_of(text).category != category:
-        raise InvalidInput("category", "must not end as a rule does")
+        raise InvalidInput("category", "must not end like a rule, in :100 or :30d")
     return text
 
 
@@ -95,7 +95,7 @@ def rule_of(text: str) -> Rule:
         raise InvalidInput("keep", f"must be Category:100, Category:30d or Category:100:30d, not {text!r}")
     for value, most in ((count, MOST_COUNT), (days, MOST_DAYS)):
         if value is not None and not 1 <= int(value) <= most:
-            raise InvalidInput("keep", f"must be of 1 to {most:,} in {text!r}")
+            raise InvalidInput("keep", f"must have numbers from 1 to {most:,}, not {text!r}")
     return Rule(
         category=parsed["category"],
         count=None if count is None else int(count),

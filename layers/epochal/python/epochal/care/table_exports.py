@@ -73,7 +73,7 @@ class Export:
             begins, ends = (_moment(summary, export.place, f"export{side}Time") for side in ("From", "To"))
             if begins > reached or ends < reached:
                 raise InvalidInput(
-                    "export", f"{export.place} must begin where what is before it ends, or before that"
+                    "export", f"{export.place} must begin no later than the export before it ends"
                 )
             reached = ends
         with closing(sqlite3.connect("")) as changed:  # a file, which goes with the connection
@@ -166,7 +166,7 @@ def _written(line: Fields) -> int:
         written = line["Metadata"]["WriteTimestampMicros"]
         return int(written["N"] if isinstance(written, dict) else written)
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptData(f"a change of {line['Keys']} does not say when it was written") from error
+        raise CorruptData(f"a change of {line['Keys']} has no valid write time") from error
 
 
 def _moment(summary: Fields, place: str, name: str) -> Ticks:

@@ -147,7 +147,7 @@ def _check_names(
     for name in values:
         if name not in own and name not in options:
             alternatives = list_alternatives(name, [*own, *options])
-            raise BadSetting(f"{construct}.{name}", f"is no argument; {alternatives}")
+            raise BadSetting(f"{construct}.{name}", f"is not an argument; {alternatives}")
     for name in own:
         if name not in values and parameters[name].default is Parameter.empty:
             raise BadSetting(f"{construct}.{name}", "must be given")

@@ -27,29 +27,31 @@ def coherent(where: str, stage: Stage) -> Stage:
 def _broken(stage: Stage) -> Iterator[tuple[str, str]]:
     """Yield each setting that contradicts the others, and the rule that it breaks."""
     if stage.jwt_issuer and not stage.jwt_audience:
-        yield "jwt_audience", "must not be empty with jwt_issuer: any token of the issuer would do"
+        yield "jwt_audience", "must not be empty with jwt_issuer: any token of the issuer would be accepted"
     if not stage.jwt_issuer and (stage.jwt_audience or stage.jwt_scopes):
-        yield "jwt_issuer", "must be set with jwt_audience or jwt_scopes, which mean nothing without"
+        yield "jwt_issuer", "must be set with jwt_audience or jwt_scopes, which have no effect without it"
     if stage.api == "urls":
         of_gateway = ("jwt_issuer", "route_limits", "domain_name")
         yield from need_gateway({key: getattr(stage, key) for key in of_gateway})
     if bool(stage.domain_name) != bool(stage.domain_certificate):
-        yield "domain_certificate", "must be set with domain_name, and not without"
+        yield "domain_certificate", "must be set if, and only if, domain_name is set"
     try:
         rules_of(stage.keep)
     except InvalidInput as error:
         yield "keep", error.rule
     if stage.monthly_budget and not stage.alarm_topic:
-        yield "alarm_topic", "must be set with monthly_budget, to be told"
+        yield "alarm_topic", "must be set with monthly_budget, which notifies it"
     yield from _misplaced(stage)
     yield from _tables(stage)
     if stage.feed_kinesis_shards and not stage.sending():
-        rule = "must be 0 where every table of heads is an existing one, which is followed by the stream that is named"
+        rule = (
+            "must be 0 if every table of heads is an existing one: the existing stream of each table is used"
+        )
         yield "feed_kinesis_shards", rule
     yield from _of_plugins(stage)
     for kind in ("read", "write") if stage.billing == "provisioned" else ():
         if getattr(stage, f"max_{kind}_units") < getattr(stage, f"min_{kind}_units"):
-            yield f"max_{kind}_units", f"must be at least min_{kind}_units where billing is provisioned"
+            yield f"max_{kind}_units", f"must be at least min_{kind}_units when billing is provisioned"
     yield from _warm(stage)
 
 
@@ -85,38 +87,36 @@ def need_gateway(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     Args:
         settings: values of the gateway's settings, by name.
     """
-    return (
-        (key, "means nothing with api urls: it is the gateway's to do") for key in settings if settings[key]
-    )
+    return ((key, "has no effect with api urls: it needs a gateway") for key in settings if settings[key])
 
 
 def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
     """Yield each setting that needs a table or schemas that the stage lacks, or is reserved, and its rule."""
     if stage.unchecked_events != "take" and not stage.event_schemas:
-        yield "event_schemas", "must be set with unchecked_events, which means nothing without"
+        yield "event_schemas", "must be set with unchecked_events, which has no effect without it"
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
     if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         yield "read_models", f"must be true for {whose}, which needs their table"
     deployed = stage.deployed_layouts()
     if stage.timers and TIMERS.kind in stage.reactions:
-        yield "reactions", f"must not be called {TIMERS.kind}, as the one that timers have"
+        yield "reactions", f"must not contain {TIMERS.kind}, which is the name of the reaction of timers"
     if not stage.timers and stage.existing(TIMERS.kind):
-        yield "timers", "must be true with existing_timers, which means nothing without"
+        yield "timers", "must be true with existing_timers, which has no effect without it"
     tables = {spec.kind for spec in (*store_tables(deployed), *archives(deployed), READ_MODELS, TIMERS)}
     if unused := sorted(stage.existing_tables.keys() - tables):
         name = unused[0].replace("-", "_")
-        yield "layouts", f"must have the layout of existing_{name}, which means nothing without"
+        yield "layouts", f"must include the layout of existing_{name}, which has no effect without it"
     created = {spec.kind for spec in stage.tables()}
     for kind in stage.infrequent_access or ():
         if kind not in created or stage.existing(kind):
-            yield "infrequent_access", f"must be of tables that the stage makes, and it makes no {kind}"
+            yield "infrequent_access", f"must be tables that the stage creates, and it creates no {kind}"
     if not stage.archive and (
         existing := [spec.kind for spec in archives(deployed) if stage.existing(spec.kind)]
     ):
         yield (
             "archive",
-            f"must be true with existing_{existing[0].replace('-', '_')}, which means nothing without",
+            f"must be true with existing_{existing[0].replace('-', '_')}, which has no effect without it",
         )
 
 
@@ -138,14 +138,14 @@ def _misplaced(stage: Stage) -> Iterator[tuple[str, str]]:
             yield key, f"must be in {stage_region}, where the stage is, not in {arn_region}"
     replica, key_region = stage.replica_region, _region(stage.kms_key)
     if replica and replica == stage.region:
-        yield "replica_region", f"must be another region than {stage.region}"
+        yield "replica_region", f"must be a region other than {stage.region}"
     if stage.replica_kms_key and not (replica and stage.kms_key):
-        yield "replica_kms_key", "means nothing without replica_region and kms_key, which must be set with it"
+        yield "replica_kms_key", "must only be set together with replica_region and kms_key"
     if replica and stage.kms_key and _region(stage.replica_kms_key) != replica:
-        rule = "must be a key in replica_region where there is a kms_key, which is of one region"
+        rule = "must be a key in replica_region if kms_key is set, since a key belongs to one region"
         yield "replica_kms_key", rule
     if replica and replica == key_region:
-        yield "replica_region", "must be another region than that of kms_key, where the tables are"
+        yield "replica_region", "must be a region other than that of kms_key, where the tables are"
 
 
 def _region(arn: str) -> str:

@@ -50,7 +50,7 @@ def _an_environment(value: object) -> Mapping[str, str]:
     variables: Mapping[str, str] = a_map(a_text(r"[^\0]*", "text"))(value)
     for name in variables:
         if name.startswith(("EPOCHAL_", "AWS_", "POWERTOOLS_")):
-            raise wrong("variables of one's own", name)
+            raise wrong("variables without the prefixes EPOCHAL_, AWS_ and POWERTOOLS_", name)
     return variables
 
 

@@ -24,7 +24,8 @@ def refuse_elsewhere(store: Construct, scope: Construct) -> None:
     store_stack = Stack.of(store)
     for what, its, actual in _differing(Stack.of(scope), store_stack.account, store_stack.region):
         rule = (
-            f"is in {what} {its}, and {scope.node.path} in {actual}: a store is used where it is; {INSTEAD}"
+            f"is in {what} {its}, and {scope.node.path} in {actual}: "
+            f"a store can only be used in its own account and region; {INSTEAD}"
         )
         raise BadSetting(f"store {store.node.path}", rule)
 
@@ -34,7 +35,10 @@ def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
     for kind, arn in stage.existing_tables.items():
         _, _, _, region, account, *_ = arn.split(":")
         for what, its, actual in _differing(Stack.of(scope), account, region):
-            rule = f"must be in {what} {actual}, where the stack goes, not in {its}: functions know it by its name"
+            rule = (
+                f"must be in {what} {actual}, where the stack is deployed, not in {its}: "
+                "functions find the table by its name alone"
+            )
             raise BadSetting(f"existing_{kind.replace('-', '_')}", rule)
 
 

@@ -216,7 +216,7 @@ class Reaction(Construct):
             raise BadSetting(f"reactions.{name}", must)
         stores = self._stores = store.stores(self)
         if read_models and READ_MODELS.kind not in stores.tables:
-            must = f"must be true of the store, EventStore(…, read_models=True), for those of the reaction {name}"
+            must = f"must be true for the store, EventStore(…, read_models=True): the reaction {name} has read models"
             raise BadSetting("read_models", must)
         queue, failed = wake_up_queues(
             self,

@@ -49,7 +49,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
 
     module = module_of(entry, handler)
     if not module.is_file():
-        raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
+        raise refused("entry", f"must be a folder with the handler's module: {module} does not exist")
     name_node, sign, function = _parts(handler)
     try:
         read = ast.parse(module.read_bytes())
@@ -81,7 +81,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
         if name not in (None, declared_names[bound_name]):
             raise refused(
                 "name",
-                f"must be {declared_names[bound_name]}, as the decorator in {module} has it, not {name}",
+                f"must be {declared_names[bound_name]}, the name in the decorator in {module}, not {name}",
             )
     if decorator and sign == ":" and _bound(nodes, function) == [0] and words.isdisjoint(_OPEN):
         raise refused("handler", f"must have the decorator {decorator}: {function} in {module} has none")
@@ -93,7 +93,7 @@ def declared_name(entry: Path, handler: str, name: str | None, decorator: str | 
         else list(declared_names.values())
     )
     if not name and len(names) != 1:
-        rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"
+        rule = f"must be given: {module} does not contain exactly one {decorator} to take the name from"
         raise refused("name", rule)
     return name or names[0]
 

@@ -137,7 +137,7 @@ def _refuse_strangers(value: Mapping[str, Any], keys: Collection[str] | None) ->
     """Raise `BrokenMember` if an object has a key that is not among those; None allows any."""
     for key in value:
         if keys is not None and key not in keys:
-            raise BrokenMember((str(key),), f"is no member; {list_alternatives(str(key), keys)}")
+            raise BrokenMember((str(key),), f"is not a known member; {list_alternatives(str(key), keys)}")
 
 
 def setting_field(default: Any, rule: Rule) -> Any:
@@ -192,7 +192,7 @@ def list_alternatives(name: str, allowed: Iterable[str]) -> str:
     suggestion = f"did you mean {', '.join(nearest[:_SUGGESTED])}?" if nearest else ""
     if nearest and len(names) > _LISTED:
         return suggestion
-    return f"{suggestion}{' ' if nearest else ''}there are {', '.join(names)}"
+    return f"{suggestion}{' ' if nearest else ''}known names are {', '.join(names)}"
 
 
 _SUGGESTED = 4

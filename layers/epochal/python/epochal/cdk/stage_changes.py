@@ -55,7 +55,7 @@ def _parsed(where: str, key: str, value: object) -> Any:
         BadSetting: there is no such setting, or the value breaks its rule.
     """
     if key not in RULES:
-        raise BadSetting(f"{where}.{key}", f"is no setting; {list_alternatives(key, RULES)}")
+        raise BadSetting(f"{where}.{key}", f"is not a setting; {list_alternatives(key, RULES)}")
     return obeying(f"{where}.{key}", key, value)
 
 

@@ -114,7 +114,10 @@ class Store(Construct):
         """
         other = self._reactions.setdefault(name, path)
         if other != path:
-            must = f"must be another name: {other} has it, and the checkpoints of a reaction are kept by its name"
+            must = (
+                f"must have a different name: {other} already has it, "
+                "and checkpoints of a reaction are stored under its name"
+            )
             raise BadSetting(f"reactions.{name}", must)
 
     def code(self, python: str | None = None, architecture: lambda_.Architecture | None = None) -> Code:
@@ -541,7 +544,7 @@ def _made_of(scope: Construct, id_: str) -> str:
     """
     stack = Stack.of(scope)
     if Token.is_unresolved(stack.stack_name):
-        raise BadSetting("EventStore.name", "must be given in a nested stack, whose name nobody knows yet")
+        raise BadSetting("EventStore.name", "must be given in a nested stack, whose name is not yet known")
     path = f"{stack.stack_name}{scope.node.path.removeprefix(stack.node.path)}/{id_}"
     plain = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
     if len(plain) <= NAME_LENGTH:

@@ -133,7 +133,7 @@ def _crowds(store: OpenedStore) -> Iterator[DoctorCheck]:
         for crowd in crowds(store.deployment, store.client):
             yield DoctorCheck(subject=f"indexer of {crowd.source}", text=crowd.text, remedy=crowd.remedy)
     except EpochalError as error:
-        yield _not_known("rests of the indexer", error)
+        yield _not_known("pauses of the indexer", error)
 
 
 def _remedy_of(state: IndexerState) -> str:

@@ -42,12 +42,12 @@ def parse_command(fields: dict[str, Any]) -> Command:
     if name not in COMMANDS:
         raise InvalidInput("command", f"must be one of {', '.join(COMMANDS)}")
     if type(partition) is not int or partition < 0:
-        raise InvalidInput("partition", "must be a partition's number")
+        raise InvalidInput("partition", "must be the number of a partition")
     if not isinstance(stream, str):
-        raise InvalidInput("stream", "must be a stream's name")
+        raise InvalidInput("stream", "must be the name of a stream")
     index = fields.get("index")
     if index is not None and (name != "skip" or type(index) is not int or index < 0):
-        raise InvalidInput("index", "must be an event's index, and is for skip alone")
+        raise InvalidInput("index", "must be the index of an event, and can only be given with skip")
     return Command(name=name, partition=partition, stream=stream, index=index)
 
 

@@ -51,9 +51,9 @@ class Crowd:
         """The state in a sentence."""
         shards = f"{quantity(self.shards, 'shard')} write to each partition of the index"
         if not self.rested:
-            return f"{shards}, and no indexer has rested in the last hour"
+            return f"{shards}, and no indexer has paused in the last hour"
         rests = (
-            f"too often, so their indexers have rested for {max(1, round(self.rested)):,} s in the last hour"
+            f"too often, so their indexers have paused for {max(1, round(self.rested)):,} s in the last hour"
         )
         return f"{shards} {rests}, which Lambda charges for"
 

@@ -44,7 +44,7 @@ def _put(event: dict[str, Any], failure: str | None) -> None:
     # The address is CloudFormation's own, signed; still, what comes in an event opens no file.
     url = str(event["ResponseURL"])
     if not url.startswith(("https://", "http://")):
-        raise InvalidInput("ResponseURL", "must be an address of the web")
+        raise InvalidInput("ResponseURL", "must be an http:// or https:// URL")
     request = Request(url, _fitted(answer), {"Content-Type": ""}, method="PUT")  # noqa: S310  # checked
     with urlopen(request, timeout=TIMEOUT_SECONDS):  # noqa: S310  # checked above
         pass

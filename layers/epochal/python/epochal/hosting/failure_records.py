@@ -72,7 +72,7 @@ class FailureRecords:
 
     def record_standstill(self, unit: Unit, due: float) -> None:
         """Record a run that had no time to handle anything. The next run is `due` in so many seconds."""
-        self._record(unit, "the run handled nothing in the time that it had", due)
+        self._record(unit, "the run handled nothing in its time", due)
 
     def record_timeout(self, partition: int, stream: str, index: int, *, timeout: float, due: float) -> None:
         """Record a run that Lambda is about to end while a stream is being handled.

@@ -60,7 +60,7 @@ def check_settings(
     """
     if before and before["Store"] != now["Store"]:
         rule = (
-            f"must stay {before['Store']}: {now['Store']} is another store, without these events. "
+            f"must stay {before['Store']}: {now['Store']} is another store, which lacks these events. "
             "Add it as an EventStore with another id"
         )
         raise InvalidInput("name", rule)
@@ -101,7 +101,7 @@ def _check_partitions(now: Mapping[str, Any], recorded: Mapping[str, int]) -> No
         if chosen and layout.name in recorded and int(chosen) != recorded[layout.name]:
             rule = (
                 f"must stay {recorded[layout.name]}, which the index {now['Index']} has on record, not {chosen}: "
-                "another number needs an index that is rebuilt (docs/guide/index-care.md)"
+                "another number needs a rebuilt index (docs/guide/index-care.md)"
             )
             raise InvalidInput(layout.partitions, rule)
 

@@ -67,7 +67,7 @@ def lambda_handler(
     must_be(Reaction, reaction, "reaction", "a function decorated with @reaction(name=…)")
     assert isinstance(reaction, Reaction)  # noqa: S101  as was asked
     if settings.reaction != reaction.name:
-        rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
+        rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: give both the same name"
         raise InvalidInput(variable("reaction"), rule)
     queue = Queue(lazily(light_sqs_client), settings.queue)
     logger = logger_of(service)

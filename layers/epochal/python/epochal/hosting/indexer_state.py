@@ -32,7 +32,7 @@ from epochal.model.quantities import quantity
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
 
-NO_STREAMS: Final = "there are no streams to be indexed"
+NO_STREAMS: Final = "there are no streams to index"
 
 FAILED: Final = ("PROBLEM", "FAILED")
 """Beginning of the result of a mapping's last batch if the function failed: on AWS, and on the embedded AWS."""
@@ -57,7 +57,7 @@ class IndexerState:
     @property
     def text(self) -> str:
         """The state in a sentence."""
-        unknown = f"whether the indexer works is not known: {self.unknown}" if self.unknown else ""
+        unknown = f"it is unknown whether the indexer works: {self.unknown}" if self.unknown else ""
         return self.failure or self.missing or unknown or self.works
 
     @property
@@ -132,7 +132,7 @@ def _of_heads(mender: Mender, source: Source, series: Series, now: Ticks) -> Ind
     if compared.whole:
         return IndexerState(works=f"the index has all events of {quantity(compared.streams, 'stream')}")
     return IndexerState(
-        unknown=f"the table of {source.name} is too large to compare all of it with the index"
+        unknown=f"the table of {source.name} is too large to be compared with the index as a whole"
     )
 
 
@@ -150,10 +150,13 @@ def _mappings(client: Callable[[], Any], function: str) -> tuple[Sequence[Mappin
     try:
         mappings = mappings_to(client(), function)
     except Refused as error:
-        return (), f"the credentials may not ask Lambda for its state ({error})"
+        return (), f"the credentials do not allow reading its state from Lambda ({error})"
     except EpochalError as error:
-        return (), f"Lambda cannot be asked for its state ({error})"
-    return mappings, "" if mappings else f"Lambda has no function {function} that gets the changes of a table"
+        return (), f"its state cannot be read from Lambda ({error})"
+    return (
+        mappings,
+        "" if mappings else f"Lambda has no function {function} that receives the changes of a table",
+    )
 
 
 def _of_mappings(
@@ -165,14 +168,18 @@ def _of_mappings(
     # A Kinesis stream has the changes of all tables.
     of_source = [mapping for mapping in mappings if table_of(mapping.source) in ("", source.table)]
     if not of_source:
-        return IndexerState(failure=f"{function} gets no changes of {source.table}: its mapping is gone")
+        return IndexerState(
+            failure=f"{function} receives no changes of {source.table}: its mapping does not exist"
+        )
     for mapping in of_source:
         if mapping.state in IDLE:
             return IndexerState(
-                failure=f"{function} gets no changes of {source.table}: its mapping is {mapping.state.lower()}"
+                failure=f"{function} receives no changes of {source.table}: its mapping is {mapping.state.lower()}"
             )
         if mapping.result.startswith(FAILED):
             return IndexerState(
-                failure=f"{function} fails at the changes of {source.table}: {mapping.result}"
+                failure=f"{function} fails on the changes of {source.table}: {mapping.result}"
             )
-    return IndexerState(works=f"{function} gets the changes of {source.table}, and did not fail at the last")
+    return IndexerState(
+        works=f"{function} receives the changes of {source.table}, and did not fail on the last"
+    )

@@ -149,7 +149,7 @@ class Leases:
             return
         pauses = [(record, pause_after(_receives(record))) for record in records]
         self.logger.warning(
-            "wake-ups failed and come again",
+            "wake-ups failed and will be retried",
             messages=len(records),
             receives=max(map(_receives, records)),
             seconds=max(seconds for _, seconds in pauses),

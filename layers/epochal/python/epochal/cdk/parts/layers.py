@@ -200,7 +200,7 @@ def _place_of(package: str) -> Path:
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise InstallerFailed(
-            f"{package} brings a layout, and is no package of files that a layer could have"
+            f"{package} provides a layout, but is not a package of files that fit in a layer"
         )
     origin = Path(spec.origin)
     return origin.parent if spec.submodule_search_locations else origin
@@ -232,7 +232,9 @@ def _fetch(
     answer = run(_arguments(platform, packages, arguments))
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip()
-        how = "; an environment of uv's has none before `uv pip install pip`" if _NO_PIP in said else ""
+        how = (
+            "; an environment created by uv has no pip before `uv pip install pip`" if _NO_PIP in said else ""
+        )
         raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}{how}")
     # Command-line scripts name this machine's interpreter in their first line.
     shutil.rmtree(packages / "bin", ignore_errors=True)

@@ -74,7 +74,7 @@ def add_statements(where: str, grantee: iam.IGrantable, statements: Iterable[iam
         # For an imported function without a known role, CDK claims that the statement was added.
         unknown = isinstance(principal, iam.UnknownPrincipal)
         if unknown or not principal.add_to_principal_policy(statement).statement_added:
-            rule = f"must be given {IDENTITIES}, not {_name(grantee)}, which has no policy that is known here"
+            rule = f"must be given {IDENTITIES}, not {_name(grantee)}, whose policy is not known here"
             raise BadSetting(where, rule)
 
 
