@@ -43,7 +43,7 @@ def test_prune_asks_and_does_nothing_without_a_yes(filled: Terminal) -> None:
 def test_where_nobody_can_answer_it_is_said_how_to_go_on(filled: Terminal, command: tuple[str, ...]) -> None:
     result = filled.run(*command, stdin="")
     assert result.exit_code == 2
-    assert "--yes goes on without asking" in result.stderr
+    assert "No terminal to confirm on; pass --yes." in result.stderr
     assert indices(filled) == [0, 1, 2, 3, 4, 5]
 
 
