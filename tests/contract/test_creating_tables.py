@@ -82,7 +82,7 @@ def test_units_are_provisioned_of_tables_and_of_their_indexes(ddbl: Endpoint) ->
 def test_a_table_of_another_kind_is_left_as_it_is_and_named(ddbl: Endpoint) -> None:
     assert run(ddbl, "--journal-table", "other", "tables", "create").exit_code == 0
     refused = run(ddbl, "--streams-table", "other", "tables", "create")
-    assert "with other keys than a table of streams" in str(refused.exception)
+    assert "its keys are not those of a table of streams" in str(refused.exception)
     assert run(ddbl, "--read-models-table", "no-stream", "tables", "create").exit_code == 0
 
 

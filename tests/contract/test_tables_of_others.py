@@ -86,9 +86,7 @@ def test_a_table_with_other_keys_is_named_with_the_kind_it_must_be(
 ) -> None:
     names, place = empty
     kinds, opened = USES[use]
-    said = (
-        r"has other keys or indexes, not a table of [a-z-]+( and [a-z-]+)?(: it may be of a version of .*)?$"
-    )
+    said = r"has other keys or indexes, not a table of [a-z-]+( and [a-z-]+)?(: it may belong to a version of .*)?$"
     with pytest.raises(WrongTable, match=said) as caught:
         opened(lambda kind: names[given if kind == kinds[0] else kind], place)
     assert names[given] in caught.value.table

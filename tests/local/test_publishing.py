@@ -240,5 +240,5 @@ def test_what_is_not_there_takes_nothing_and_says_so(embedded: Endpoint) -> None
     sqs = embedded.client("sqs")
     with pytest.raises(EpochalError):
         recipient("queue", f"{embedded.url}/000000000000/missing", client=sqs)(EVENTS)
-    with pytest.raises(InvalidInput, match="must be bus, queue, topic"):
+    with pytest.raises(InvalidInput, match="must be one of bus, queue, topic"):
         recipient("pigeon", "home")

@@ -153,7 +153,7 @@ def test_what_needs_an_extra_that_is_missing_says_how_to_install_it(extra: str) 
     done = bare(NEEDED[extra])
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "which the extra brings" in last, last
+    assert "which an extra installs" in last, last
     assert f"pip install 'epochal[{extra}]'" in last
 
 

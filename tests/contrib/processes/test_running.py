@@ -33,7 +33,7 @@ def test_a_function_runs_the_half_that_it_was_deployed_for(half: str) -> None:
 
 
 def test_a_function_that_was_deployed_for_another_process_does_not_start() -> None:
-    with pytest.raises(InvalidInput, match="name them alike"):
+    with pytest.raises(InvalidInput, match="give both the same name"):
         lambda_handler(checkout(OUTSIDE), {**TABLES, "EPOCHAL_REACTION": "other-inbox"})
 
 

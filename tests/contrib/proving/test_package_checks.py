@@ -90,7 +90,7 @@ class TestPublishing:
         def refuse(_: Delivery) -> None:
             raise ConnectionError("nobody is there")
 
-        with pytest.raises(Broken, match="publish-orders has (1 parked streams|not sent it)"):
+        with pytest.raises(Broken, match="publish-orders has (1 parked streams|not sent the event)"):
             publish(self.account(refuse).proof())
 
     def test_a_function_that_does_not_run_is_noticed(self) -> None:
@@ -180,7 +180,7 @@ class TestASwap:
         assert sql_swap(proof) == "3 generations on sqlite"
         proof.remove()
         assert proof.left == ["the row of epochal_proof_m1 in epochal_live of the database"]
-        with pytest.raises(Broken, match="after a swap|the view has"):
+        with pytest.raises(Broken, match="after a swap"):
             self.swapped_wrongly(proof)
 
     @staticmethod
@@ -192,7 +192,7 @@ class TestASwap:
             sql_swap(replace(proof, marker="m2"))
 
     def test_without_a_database_it_is_not_proven(self) -> None:
-        with pytest.raises(Unproven, match="--sql names one"):
+        with pytest.raises(Unproven, match="name one with --sql"):
             sql_swap(Account({}).proof())
 
 

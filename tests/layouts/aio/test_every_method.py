@@ -41,7 +41,7 @@ READS: dict[type, set[str]] = {
     AsyncSubjects: {"seal", "unseal", "is_forgotten"},
     AsyncFeed: {
         "partitions",
-        "place",
+        "find_checkpoint",
         "newest",
         "wait_for",
         "streams",

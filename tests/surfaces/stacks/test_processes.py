@@ -127,5 +127,5 @@ def test_a_construct_reads_the_name_where_the_class_says_it() -> None:
     }
     assert {"shop-events-reaction-checkout-inbox", "shop-events-reaction-checkout-outbox"} <= names
     assert process.inbox.outputs.keys() == process.outbox.outputs.keys()
-    with pytest.raises(BadSetting, match="no one process was found"):
+    with pytest.raises(BadSetting, match="does not contain exactly one process"):
         Process(stack, "Other", store=store, entry=CODE, handler="checkout:Order")

@@ -285,7 +285,7 @@ def alarm(deployed: Deployment, name: str) -> Resource:
 
 
 def test_a_reaction_of_a_stage_cannot_have_the_name_of_the_one_that_arms() -> None:
-    with pytest.raises(BadSetting, match=r"stages\.prod\.reactions must not be called timers"):
+    with pytest.raises(BadSetting, match=r"stages\.prod\.reactions must not contain timers"):
         stage_from("prod", {"prod": {"timers": True, "reactions": {"timers": {"entry": "board"}}}})
     assert stage_from("prod", {"prod": {"reactions": {"timers": {"entry": "board"}}}}).reactions
 
