@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from itertools import compress
 from typing import Any, Final
 
@@ -84,6 +83,9 @@ DENIED: Final = frozenset(
         "ExpiredTokenException",
     }
 )
+_SERVER_ERROR: Final = 500
+"""Lowest HTTP status of an error on the side of DynamoDB."""
+
 _TOO_LARGE: Final = re.compile("Item size.*exceeded the maximum allowed size")
 """Message about an item that is too large. The one about an expression is similar, and must not match."""
 
@@ -131,7 +133,7 @@ def _error_for(fault: DynamoFault, op: ops.Op) -> Exception:
     if code in _THROTTLED:
         return _throttling_failure(code, fault)
     # Without a body, the status stands for the code: the answer was cut off.
-    if code in _UNCERTAIN or code.isdigit() or fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if code in _UNCERTAIN or code.isdigit() or fault.status >= _SERVER_ERROR:
         return failures.Lost(code)
     if fault.retried and isinstance(op, ops.Put | ops.Update | ops.Delete | ops.Transact):
         return failures.Lost(code)  # what is said of the carrier's last try is not true of those before

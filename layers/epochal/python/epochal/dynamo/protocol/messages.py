@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, Final
 from zlib import crc32
 
@@ -22,6 +21,9 @@ WRITES: Final = ("DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem")
 
 _TARGET: Final = "DynamoDB_20120810"
 MEDIA: Final = "application/x-amz-json-1.0"
+
+_REDIRECTION: Final = 301
+"""Lowest HTTP status of a response that is no answer: a redirection or an error."""
 """The type of a body."""
 
 
@@ -50,7 +52,7 @@ def read_answer(
     checksum = headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(crc32(body)):
         raise failures.Lost("an answer that was damaged on its way")
-    if status >= HTTPStatus.MOVED_PERMANENTLY:
+    if status >= _REDIRECTION:
         raise _fault(request, status, body)
     answer = parse_object(body) if request.operation in READS else _parse(body, _PLAIN)
     return check_answer(request.operation, answer, headers)
