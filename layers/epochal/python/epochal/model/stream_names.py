@@ -56,7 +56,7 @@ def stream_name(text: str, field: str = "stream") -> StreamName:
 
 
 def no_step(text: str, field: str) -> str:
-    """Return the given text; raise `InvalidInput` if it is `.` or `..`.
+    """Return a stream, tag or other name; raise `InvalidInput` if it is `.` or `..`, steps in a path.
 
     HTTP clients take these for steps in a path: they send `/streams/../events` as `/events`. What has such a name
     already can be read.

@@ -219,7 +219,7 @@ def _beginning(batch: TaggedBatch, condition: AppendCondition | None) -> Positio
 def _heads_in(
     tags: Iterable[str], position: Position | None, ends: Mapping[str, Reached]
 ) -> dict[str, _Head]:
-    """Return the last pages of these tags that a position names, or the ends that the process has left."""
+    """Return the last page known of each tag: the position's, or the end that the process left if later."""
     reached = {} if position is None else {**position.heads, **position.seen}
     reached |= {tag: end for tag, end in ends.items() if tag not in reached or end.count > reached[tag].count}
     return {
