@@ -169,7 +169,7 @@ def test_a_store_that_is_kept_goes_on_as_it_was_and_its_feed_misses_nothing(
         assert local("local", "down", "--keep") == [{"stopped": True, "kept": True}]
         assert local("local", "down", "--keep") == [{"stopped": False, "kept": True}]
         refused = _epochal("local", "up", "--port", str(free_port()))
-        assert (refused.returncode, f"at port {first['endpoint'].rpartition(':')[2]}" in refused.stderr) == (
+        assert (refused.returncode, f"on port {first['endpoint'].rpartition(':')[2]}" in refused.stderr) == (
             1,
             True,
         )
