@@ -75,10 +75,10 @@ def _dataclass(
 
 
 def _with_fields(cls: type, decorate: Callable[[type], type]) -> Any:
-    """Return what a decorator of `dataclasses` makes of a class; its annotations stay as they are.
+    """Return what a decorator of `dataclasses` makes of a class, its annotations and fields typed as declared.
 
-    The decorator compares every annotation that is text with three special ones, which takes a third of its time. So
-    it sees another type in place of those that cannot be special.
+    The decorator compares every annotation that is text with `ClassVar`, `InitVar` and `KW_ONLY`, which takes a third
+    of its time. So while it runs, each annotation that contains none of these names is replaced by `object`.
     """
     annotations = cls.__annotations__
     types = {name: type_ for name, type_ in annotations.items() if not _may_be_special(type_)}

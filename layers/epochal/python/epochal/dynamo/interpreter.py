@@ -133,8 +133,7 @@ def _find_service(endpoint: str | None, region: str | None) -> Service | str:
     """Find DynamoDB's address and credentials for the light carrier, or return why it cannot be used."""
     if reason := find_client_patch():
         return reason
-    home = os.path.expanduser("~")  # noqa: PTH111  where there is none pathlib raises
-    if service := service_from_environment(os.environ, home, endpoint=endpoint, region=region):
+    if service := service_from_environment(os.environ, endpoint=endpoint, region=region):
         return service
     from epochal.dynamo.clients import service_from_botocore  # noqa: PLC0415  functions do without
 

@@ -226,7 +226,10 @@ def operations() -> tuple[Operation, ...]:
 
 
 def operations_in(settings: Settings) -> tuple[Operation, ...]:
-    """Return the operations of the API but for layouts without a table, whose plug-ins are not imported."""
+    """Return a deployment's operations: all but those of layouts that have no table in its settings.
+
+    The plug-ins of these layouts are not imported.
+    """
     return _operations_on(layout for layout in entries() if settings.value(layout.table) and layout.is_there)
 
 

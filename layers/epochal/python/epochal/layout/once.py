@@ -247,15 +247,17 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     Returns:
         The outcome of the write.
     """
-    tried: set[str | None] = set()
+    tried_etags: set[str | None] = set()
     refusals = 0
     known_head: Known[H] | Unread = expected_head(expected)
     if known_head is UNREAD or attempts.is_new(known_head) is False:
         known_head = yield from attempts.load()
-    seen: RecordContents | None = None
+    contents: RecordContents | None = None
     while True:
         if not isinstance(known_head, Token):
-            first = 0 if attempts.is_new(known_head) is False else None if seen is None else seen.first
+            first = (
+                0 if attempts.is_new(known_head) is False else None if contents is None else contents.first
+            )
             if (
                 known_head is not None
                 and first is not None
@@ -263,16 +265,16 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
             ):
                 return Undetermined(first=first)
             if not accepts(expected, known_head):
-                return (yield from _conflict_or_recorded_outcome(attempts, record, known_head, tried))
-        reply = yield from attempts.unfold_on(known_head, record, seen)
+                return (yield from _conflict_or_recorded_outcome(attempts, record, known_head, tried_etags))
+        reply = yield from attempts.unfold_on(known_head, record, contents)
         if isinstance(reply, Token):
             return Appended(first=reply.version, version=reply.version, token=reply)
         if isinstance(reply, Conflict):
             return reply
-        seen = reply.seen
-        tried.add(reply.etag)
-        if seen is not None and seen.append_id is not None:
-            return (yield from _recorded_outcome(attempts, seen, tried))
+        contents = reply.seen
+        tried_etags.add(reply.etag)
+        if contents is not None and contents.append_id is not None:
+            return (yield from _recorded_outcome(attempts, contents, tried_etags))
         refusals += 1
         pause = pause_after(refusals)
         if pause is None:
@@ -283,33 +285,39 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 
 
 def _conflict_or_recorded_outcome(
-    attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
+    attempts: Attempts[H], record: KeyRecord, head: H | None, tried_etags: set[str | None]
 ) -> Steps[Outcome]:
     """Return the conflict of unfolds at a wrong version, or their result if the key's record has it.
 
     Args:
-        tried: etags that this call has tried to leave.
+        tried_etags: etags that this call has tried to leave.
     """
-    seen = yield from load_record(attempts.table, record)
-    if seen is not None and seen.append_id is not None:
-        return (yield from _recorded_outcome(attempts, seen, tried))
+    contents = yield from load_record(attempts.table, record)
+    if contents is not None and contents.append_id is not None:
+        return (yield from _recorded_outcome(attempts, contents, tried_etags))
     return conflict_at(head)
 
 
-def _recorded_outcome(attempts: Attempts[H], seen: RecordContents, tried: set[str | None]) -> Steps[Appended]:
+def _recorded_outcome(
+    attempts: Attempts[H], contents: RecordContents, tried_etags: set[str | None]
+) -> Steps[Appended]:
     """Make the result of unfolds that the key's record says were written; raise for other contents.
 
     Args:
-        seen: contents of the record.
-        tried: etags that this call has tried to leave; with another etag an earlier call wrote them.
+        contents: contents of the record.
+        tried_etags: etags that this call has tried to leave; with another etag an earlier call wrote them.
 
     Raises:
         InvalidInput: the key was used for other contents.
     """
-    check_contents(seen, attempts.batch.append_id)
-    if seen.etag is None:
+    check_contents(contents, attempts.batch.append_id)
+    if contents.etag is None:
         raise InvalidInput("idempotency_key", "was already used for an append with a condition")
     head = yield from attempts.load()
-    unchanged = head is not None and head.etag == seen.etag
-    token = head.token() if head is not None and unchanged else Token(version=seen.first, etag=seen.etag)
-    return Appended(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)
+    unchanged = head is not None and head.etag == contents.etag
+    token = (
+        head.token() if head is not None and unchanged else Token(version=contents.first, etag=contents.etag)
+    )
+    return Appended(
+        first=contents.first, version=contents.first, token=token, replayed=contents.etag not in tried_etags
+    )

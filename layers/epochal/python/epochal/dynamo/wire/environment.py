@@ -71,7 +71,7 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 
 def service_from_environment(
     environment: Mapping[str, str],
-    home: str | os.PathLike[str],
+    home: str | os.PathLike[str] = "~",
     *,
     service: str = "dynamodb",
     endpoint: str | None = None,
@@ -80,7 +80,7 @@ def service_from_environment(
     """Return a service's address and credentials if environment variables give all of it, else None.
 
     Args:
-        home: home directory, in which files of profiles would be.
+        home: home directory, in which files of profiles would be; by default the user's.
         service: name of the service in addresses.
         endpoint, region: values that override those of the environment.
     """
@@ -117,11 +117,12 @@ def _static_keys(environment: Mapping[str, str]) -> FixedKeys | None:
 
 def _has_other_configuration(environment: Mapping[str, str], home: str | os.PathLike[str]) -> bool:
     """Return whether there is AWS configuration that only botocore understands."""
-    # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
+    # pathlib raises where there is no home, or one that cannot be read; for botocore, nothing is there then.
+    folder = os.path.join(os.path.expanduser(home), ".aws")  # noqa: PTH111, PTH118
     return (
         sys.platform in _ELSEWHERE
         or not all(map(_is_known, environment))
-        or any(os.path.exists(os.path.join(home, ".aws", name)) for name in _FILES)  # noqa: PTH110, PTH118
+        or any(os.path.exists(os.path.join(folder, name)) for name in _FILES)  # noqa: PTH110, PTH118
     )
 
 

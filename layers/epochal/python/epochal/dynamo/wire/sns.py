@@ -24,8 +24,7 @@ _LEVELS: Final = 9
 
 def topic_client(otherwise: Callable[[], Any]) -> Any:
     """Return a light SNS client if the environment is all it needs, else the client that `otherwise` makes."""
-    home = os.path.expanduser("~")  # noqa: PTH111  where there is none pathlib raises
-    service = None if find_client_patch() else service_from_environment(os.environ, home, service="sns")
+    service = None if find_client_patch() else service_from_environment(os.environ, service="sns")
     return otherwise() if service is None else LightTopics(service)
 
 

@@ -22,8 +22,7 @@ MEDIA: Final = "application/x-amz-json-1.0"
 
 def queue_client(otherwise: Callable[[], Any]) -> Any:
     """Return a light SQS client if the environment is all it needs, else the client that `otherwise` makes."""
-    home = os.path.expanduser("~")  # noqa: PTH111  where there is none pathlib raises
-    service = None if find_client_patch() else service_from_environment(os.environ, home, service="sqs")
+    service = None if find_client_patch() else service_from_environment(os.environ, service="sqs")
     return otherwise() if service is None else LightQueues(service)
 
 
