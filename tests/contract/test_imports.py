@@ -25,10 +25,10 @@ def rows(place: Place, events: int) -> Iterator[Row]:
 def test_a_history_is_imported_for_what_was_told_and_gone_on_with(place: Place) -> None:
     driver = Driver(execute=place.execute, meter=Meter(), patience=PATIENT)
     store = Streams(driver=driver, table=place.table, layout=Pages())
-    told = StreamImporter(writer=make_dry_run_writer(), window=100).run(rows(place, 300)).units
+    units = StreamImporter(writer=make_dry_run_writer(), window=100).run(rows(place, 300)).units
     first = StreamImporter(writer=HistoryWriter(store), window=100).run(rows(place, 300))
     assert (first.written, first.rejected) == (300, 0)
-    assert told == first.units
+    assert units == first.units
     importer = StreamImporter(writer=HistoryWriter(store), verifying=True)
     again = importer.run(rows(place, 400))
     assert (again.there, again.written, again.rejected) == (300, 100, 0)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.surfaces.cli.conftest import exits, terminal
+from tests.surfaces.cli.conftest import error_line, exits, terminal
 
-__all__ = ["exits", "terminal"]
+__all__ = ["error_line", "exits", "terminal"]

@@ -233,13 +233,14 @@ def test_no_other_page_takes_a_write(opened: Deployment) -> None:
 def test_of_two_presses_at_once_the_second_gives_up_no_other_event(
     feed: MemoryStore, opened: Deployment, failing: Reaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, found = _client(opened), reactions._find_parked_stream  # noqa: SLF001  between it and the write the first press is done
+    client = _client(opened)
+    find_parked_stream = reactions._find_parked_stream  # noqa: SLF001  between it and the write the first press is done
     fields = _fields(client) | {"act": "skip"}
 
-    def first(deployment: Deployment, asked: reactions.ParkedAction) -> object:
-        seen = found(deployment, asked)
-        feed.parking(failing).skip(asked.partition, asked.stream)
-        return seen
+    def first(deployment: Deployment, action: reactions.ParkedAction) -> object:
+        parked = find_parked_stream(deployment, action)
+        feed.parking(failing).skip(action.partition, action.stream)
+        return parked
 
     monkeypatch.setattr(reactions, "_find_parked_stream", first)
     answer = client.post("/parked", data=fields, base_url=ORIGIN, headers={"Origin": ORIGIN})

@@ -32,3 +32,15 @@ def exits() -> Callable[..., tuple[int, str, str]]:
         return int(ended.value.code or 0), out.getvalue(), err.getvalue()
 
     return run
+
+
+@pytest.fixture
+def error_line(exits: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """Runs `main`, which must fail with an error in one line, and gives that line."""
+
+    def run(*arguments: str) -> str:
+        status, out, err = exits(*arguments)
+        assert (status, out, err.count("\n")) == (1, "", 1)
+        return err
+
+    return run

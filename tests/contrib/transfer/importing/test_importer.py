@@ -488,11 +488,11 @@ def test_a_stream_that_was_stopped_and_put_away_stays_stopped() -> None:
 def test_a_dry_run_asks_for_nothing_and_tells_what_the_import_then_costs() -> None:
     rows = interleaved(streams=30, events=3_000)
     rejected: list[Misfit] = []
-    told = StreamImporter(writer=make_dry_run_writer(), rejects=rejected.append, window=400).run(rows)
+    estimate = StreamImporter(writer=make_dry_run_writer(), rejects=rejected.append, window=400).run(rows)
     store, meter = memory_streams().metered()
-    made = StreamImporter(writer=HistoryWriter(store), window=400).run(rows)
-    assert (told.streams, told.written, told.bytes) == (30, 3_000, made.bytes)
-    assert told.units == made.units == meter.capacity.write
+    imported = StreamImporter(writer=HistoryWriter(store), window=400).run(rows)
+    assert (estimate.streams, estimate.written, estimate.bytes) == (30, 3_000, imported.bytes)
+    assert estimate.units == imported.units == meter.capacity.write
     assert rejected == []
 
 
