@@ -63,7 +63,7 @@ def write(table: str, batch: Packed, known_head: Known[Page]) -> Steps[Planned |
 def prepare_write(
     table: str, batch: Packed, known_head: Known[Page], *, extending: bool = True
 ) -> Steps[Planned | Blocked]:
-    """Plan a batch's append; if the last page must close, close it first. Return the plan, or what blocks it.
+    """Plan a batch's append; if its page must close, write that first. Return the plan, or what blocks it.
 
     If the page does not take the batch, it is closed first; what the next page needs of it is read.
 
